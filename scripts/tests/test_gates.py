@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Netlists as they are simulated: a cell does what its model says, a mapped box what RTL says."""
+"""Netlists as they are simulated: a mapped box of all cells does what its RTL says."""
 
+import copy
 import json
-import random
 import re
 import shutil
 import subprocess
@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from openkpu_tb import simrun
-from openkpu_tools.flows import dsp_registers, equivalence, fpga, gates, netlist
+from openkpu_tools.flows import dsp_registers, eda, equivalence, fpga, gates
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("gates")]
 
 CYCLES = 3000
-UNKNOWN = 8  # one input bit in so many is x
 
 # A memory of each width of the block RAM, with byte enables where it has them; one that is read
 # before it is written; LUT RAM, behind a register and without; products; registers of every kind.
@@ -125,178 +124,6 @@ def simulated(folder: Path, files: list[Path], top: str = "bench") -> str:
     ).stdout
 
 
-# ---- cells, one by one
-FLIP_FLOPS = [
-    (mux, way, value)
-    for mux in ("1", "0", "CE", "INV")
-    for way in ("LSR", "INV", "none")
-    for value in ("RESET", "SET")
-    if (mux, way) != ("0", "none")  # never loaded
-]
-INPUTS = 16  # the first two: enable and reset
-
-
-def some_cells(rng: random.Random) -> dict:
-    """A module, as in Yosys's JSON, of LUTs, carry chains and flip-flops in every mode."""
-    clk, inputs, free = 2, list(range(3, 3 + INPUTS)), iter(range(100, 1000))
-
-    def bits(count: int) -> str:
-        return format(rng.getrandbits(count), f"0{count}b")
-
-    def pin() -> netlist.Bit:
-        return rng.choice([*inputs, *inputs, "0", "1"])
-
-    cells, outputs = {}, []
-
-    def add(kind: str, parameters: dict, pins: dict[str, netlist.Bit], outs: list[str]) -> None:
-        made = {out: next(free) for out in outs}
-        outputs.extend(made.values())
-        wired = {name: [bit] for name, bit in {**pins, **made}.items()}
-        cells[f"cell{len(cells)}"] = {"type": kind, "parameters": parameters, "connections": wired}
-
-    for _ in range(60):
-        add("LUT4", {"INIT": bits(16)}, {name: pin() for name in "ABCD"}, ["Z"])
-    for number in range(40):
-        modes = {
-            "INIT0": bits(16),
-            "INIT1": bits(16),
-            "INJECT1_0": ("YES", "NO")[number & 1],
-            "INJECT1_1": ("YES", "NO")[number >> 1 & 1],
-        }
-        pins = {f"{name}{half}": pin() for name in "ABCD" for half in "01"}
-        pins["CIN"] = outputs[-1] if number % 4 else pin()
-        add("CCU2C", modes, pins, ["S0", "S1", "COUT"])
-    for mux, way, value in FLIP_FLOPS:
-        modes = {"GSR": "DISABLED", "CEMUX": f"{mux} ", "CLKMUX": "CLK", "REGSET": value}
-        modes |= {"LSRMUX": "INV" if way == "INV" else "LSR", "SRMODE": "LSR_OVER_CE"}
-        pins = {"CLK": clk, "DI": pin(), "LSR": "0" if way == "none" else inputs[1]}
-        pins |= {"CE": inputs[0]} if mux in ("CE", "INV") else {}
-        add("TRELLIS_FF", modes, pins, ["Q"])
-    ports = {
-        "clk": {"direction": "input", "bits": [clk]},
-        "d": {"direction": "input", "bits": inputs},
-        "q": {"direction": "output", "bits": outputs},
-    }
-    return {"ports": ports, "cells": cells}
-
-
-CELL_BENCH = """
-`timescale 1ns/1ps
-module bench;
-  reg clk = 0;
-  reg [INPUTS-1:0] d = 0;
-  wire [OUTS-1:0] model, low;
-  models u_model(.clk(clk), .d(d), .q(model));
-  lowered u_low(.clk(clk), .d(d), .q(low));
-  integer n, k, wrong = 0, known = 0;
-  initial begin
-    for (n = 0; n < CYCLES; n = n + 1) begin
-      for (k = 0; k < INPUTS; k = k + 1)
-        d[k] = (n > 8 && k > 1 && $urandom % UNKNOWN == 0) ? 1'bx : $urandom;
-      if (n < 8) d[1:0] = n;
-      #5 clk = 1;
-      #2;
-      for (k = 0; k < OUTS; k = k + 1) begin
-        known = known + (model[k] !== 1'bx);
-        if (n >= 8 && model[k] !== low[k]) begin
-          if (wrong < 5) $display("cycle %0d bit %0d: %b, not %b", n, k, low[k], model[k]);
-          wrong = wrong + 1;
-        end
-      end
-      #3 clk = 0;
-    end
-    $display("wrong %0d known %0d", wrong, known);
-    $finish;
-  end
-endmodule
-"""
-
-
-def instances(module: dict) -> str:
-    """The module ``models``: an instance of each cell's model."""
-    wires = {b for c in module["cells"].values() for p in c["connections"].values() for b in p}
-    lines = [
-        f"module models(input clk, input [{INPUTS - 1}:0] d,"
-        f" output [{len(module['ports']['q']['bits']) - 1}:0] q);",
-        *(f"wire n{bit};" for bit in sorted(b for b in wires if isinstance(b, int))),
-        f"assign n2 = clk; assign {netlist.whole_value(module['ports']['d']['bits'])} = d;",
-        f"assign q = {netlist.whole_value(module['ports']['q']['bits'])};",
-    ]
-    for name, cell in module["cells"].items():
-        told = [
-            f".{k}(16'b{v})" if k.startswith("INIT") else f'.{k}("{v.strip()}")'
-            for k, v in cell["parameters"].items()
-        ]
-        wired = [f".{pin}({netlist.net(bits[0])})" for pin, bits in cell["connections"].items()]
-        lines.append(f"{cell['type']} #({', '.join(told)}) {name} ({', '.join(wired)});")
-    return "\n".join([*lines, "endmodule\n"])
-
-
-def cell_run(module: dict, lowered: dict, folder: Path) -> str:
-    """Instances of ``module`` beside what becomes of ``lowered``; the bench's output."""
-    bench = CELL_BENCH.replace("INPUTS", str(INPUTS)).replace("CYCLES", "500")
-    bench = bench.replace("OUTS", str(len(module["ports"]["q"]["bits"])))
-    models = gates.cell_models(("LUT4", "LUT2", "CCU2C", "TRELLIS_FF"))
-    texts = {
-        "models.v": models + instances(module),
-        "lowered.v": netlist.ecp5_verilog(lowered, "lowered"),
-        "bench.v": bench.replace("UNKNOWN", str(UNKNOWN)),
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text)
-    return simulated(folder, [folder / name for name in texts])
-
-
-def test_cells_are_their_models(tmp_path: Path) -> None:
-    """Known and unknown inputs, every cell as Yosys's model has it."""
-    module = some_cells(random.Random(1))
-    said = cell_run(module, module, tmp_path)
-    found = re.search(r"wrong (\d+) known (\d+)", said)
-    assert found and found[1] == "0", said
-    points = 500 * len(module["ports"]["q"]["bits"])
-    assert points * 0.6 < int(found[2]) < points * 0.95  # both kinds of values were there
-
-
-@pytest.mark.parametrize(
-    ("kind", "key", "value"),
-    [
-        ("LUT4", "INIT", None),
-        ("CCU2C", "INIT1", None),
-        ("CCU2C", "INJECT1_1", "NO"),
-        ("TRELLIS_FF", "REGSET", "SET"),
-        ("TRELLIS_FF", "CEMUX", "INV"),
-    ],
-)
-def test_a_changed_cell_is_seen(kind: str, key: str, value: str | None, tmp_path: Path) -> None:
-    module = some_cells(random.Random(2))
-    changed = json.loads(json.dumps(module))
-    of_kind = [c for c in changed["cells"].values() if c["type"] == kind]
-    if key == "CEMUX":
-        of_kind = [c for c in of_kind if c["parameters"][key].strip() == "CE"]
-    for cell in of_kind:  # some of the changed entries may never be looked up
-        old = cell["parameters"][key]
-        cell["parameters"][key] = value or "".join("10"[int(bit)] for bit in old)
-    assert "wrong 0 " not in cell_run(module, changed, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameters", "word"),
-    [
-        ("LUT5", {}, "no model of LUT5"),
-        ("TRELLIS_FF", {"SRMODE": "ASYNC"}, "SRMODE is ASYNC"),
-        ("TRELLIS_FF", {"CLKMUX": "INV"}, "CLKMUX is INV"),
-        ("LUT4", {"INIT": "x" * 16}, "table is x"),
-        ("MULT18X18D", {"REG_PIPELINE_CLK": "CLK0"}, "REG_PIPELINE_CLK is CLK0"),
-        ("MULT18X18D", {"REG_OUTPUT_CE": "CE1"}, "REG_OUTPUT_CE is CE1"),
-    ],
-)
-def test_what_is_not_known_is_refused(kind: str, parameters: dict, word: str) -> None:
-    pins = {pin: [2] for pin in ("A", "B", "C", "D", "Z", "CLK", "Q", "DI", "LSR")}
-    cell = {"type": kind, "parameters": parameters, "connections": pins}
-    with pytest.raises(netlist.NetlistError, match=word):
-        netlist.ecp5_verilog({"ports": {}, "cells": {"one": cell}}, "top")
-
-
 # ---- a box, mapped
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
@@ -336,10 +163,8 @@ def box_run(box: tuple[Path, dict], folder: Path, module: dict) -> dict[str, int
     """What the bench counted, with ``module`` as the netlist."""
     for name in ("bench.v", "box.v"):
         shutil.copy(box[0] / name, folder)
-    (folder / "cells.v").write_text(netlist.ecp5_verilog(module, "box_cells") + gates.cell_models())
-    models = sorted((simrun.ROOT / "tb" / "openkpu_tb" / "gates").glob("*.v"))
-    files = [*(folder / name for name in ("bench.v", "box.v", "cells.v")), *models]
-    said = simulated(folder, files)
+    sources = gates.lower(copy.deepcopy(module), folder, "box_cells")
+    said = simulated(folder, [folder / "bench.v", folder / "box.v", *sources])
     found = re.search(r"wrong (\d+) missed (\d+) clashes (\d+)", said)
     assert found, said
     print(said)
@@ -360,6 +185,23 @@ def test_a_box_in_cells_is_its_rtl(box: tuple[Path, dict], tmp_path: Path) -> No
     """Exact; what is read while it is written is unknown in every bit that is written."""
     found = box_run(box, tmp_path, box[1])
     assert found["wrong"] == 0 and found["missed"] == 0 and found["clashes"] > 1000, found
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "word"),
+    [
+        ({"type": "LUT5"}, eda.ToolError, "Module `\\\\LUT5' .* is not part of the design"),
+        ({"parameters": {"REG_PIPELINE_CLK": "CLK0"}}, eda.ToolError, "REG_PIPELINE_CLK"),
+        ({"parameters": {"REG_OUTPUT_CE": "CE1"}}, subprocess.CalledProcessError, "iverilog"),
+    ],
+)
+def test_what_is_not_known_is_refused(
+    change: dict, error: type[Exception], word: str, box: tuple[Path, dict], tmp_path: Path
+) -> None:
+    module = copy.deepcopy(box[1])
+    next(c for c in module["cells"].values() if c["type"] == "MULT18X18D").update(change)
+    with pytest.raises(error, match=word):
+        box_run(box, tmp_path, module)
 
 
 # ---- registers that move into multipliers
@@ -393,7 +235,7 @@ def registers_of(module: dict, output: str) -> dict:
 
 def test_registers_in_multipliers(box: tuple[Path, dict], tmp_path: Path) -> None:
     """Those that may move do, and the box is its RTL still, cycle by cycle."""
-    module = json.loads(json.dumps(box[1]))
+    module = copy.deepcopy(box[1])
     before = len(module["cells"])
     saved = dsp_registers.fold_registers(module)
     for output, parts in OWN.items():
@@ -408,7 +250,7 @@ def test_registers_in_multipliers(box: tuple[Path, dict], tmp_path: Path) -> Non
 
 def test_order_of_cells(box: tuple[Path, dict]) -> None:
     """A product that something else reads, too, keeps its register outside, whoever comes first."""
-    module = json.loads(json.dumps(box[1]))
+    module = copy.deepcopy(box[1])
     module["cells"] = dict(reversed(module["cells"].items()))
     dsp_registers.fold_registers(module)
     for output, parts in OWN.items():
@@ -418,7 +260,7 @@ def test_order_of_cells(box: tuple[Path, dict]) -> None:
 
 @pytest.mark.parametrize("key", [f"REG_{part}_CLK" for part in PARTS])
 def test_a_lost_register_is_seen(key: str, box: tuple[Path, dict], tmp_path: Path) -> None:
-    module = json.loads(json.dumps(box[1]))
+    module = copy.deepcopy(box[1])
     dsp_registers.fold_registers(module)
     del registers_of(module, "p3")["parameters"][key]
     assert box_run(box, tmp_path, module)["wrong"] > 0
@@ -429,7 +271,7 @@ def test_a_lost_control_is_seen(
     pin: str, output: str, box: tuple[Path, dict], tmp_path: Path
 ) -> None:
     """An enable that always holds back or never does, a reset that never comes."""
-    module = json.loads(json.dumps(box[1]))
+    module = copy.deepcopy(box[1])
     dsp_registers.fold_registers(module)
     pins = registers_of(module, output)["connections"]
     pins[pin] = ["0" if pins[pin] == ["1"] or pin == "RST0" else "1"]
@@ -439,7 +281,7 @@ def test_a_lost_control_is_seen(
 @pytest.mark.parametrize("kind", ["LUT4", "DP16KD", "MULT18X18D", "TRELLIS_DPR16X4"])
 def test_a_fault_in_a_box_is_seen(box: tuple[Path, dict], tmp_path: Path, kind: str) -> None:
     """One table inverted; two wires of one instance exchanged."""
-    module = json.loads(json.dumps(box[1]))
+    module = copy.deepcopy(box[1])
     of_kind = [cell for cell in module["cells"].values() if cell["type"] == kind]
     # the widest block RAM: its port A writes, port B reads
     cell = max(of_kind, key=lambda cell: cell["parameters"].get("DATA_WIDTH_A", ""))

@@ -24,6 +24,7 @@ from openkpu_tools.mutation import (
     mutate_equivalent,
     mutate_places,
     mutate_schemata,
+    mutate_source,
 )
 from scripts.tests import builds_only
 
@@ -35,7 +36,13 @@ FILE = ROOT / EXAMPLE / "step_counter.v"
 
 
 def found() -> list[mutate_places.Mutation]:
-    return mutate_places.find(FILE, f"{EXAMPLE}/step_counter.v", ROOT / "rtl/include")
+    return places(FILE.read_text(), f"{EXAMPLE}/step_counter.v")
+
+
+def places(text: str, name: str = "m.v") -> list[mutate_places.Mutation]:
+    """All of a text."""
+    source = mutate_source.Source(text.encode(), name, ROOT / "rtl/include")
+    return mutate_places.find(source)
 
 
 def plan(folder: Path, change: tuple[str, str] = ("", ""), more: str = "") -> str:
@@ -137,11 +144,10 @@ def test_listed_as_equivalent_but_killed(
 ) -> None:
     """The list cannot hide a mutant that a bench tells apart."""
     shutil.copytree(reports / "mutation", tmp_path / "mutation")
-    more = """[[equivalent]]
-file = "tb/mutation/example/step_counter.v"
+    more = """[["tb/mutation/example/step_counter.v"]]
 line = "count <= 4'd0;"
-before = "count <= 4'd0;"
-after = "(dropped)"
+find = "count <= 4'd0;"
+put = "(dropped)"
 reason = "It only starts somewhere else."
 """
     assert run(tmp_path, *DRAW, plan=plan(tmp_path, more=more)) == 2
@@ -152,10 +158,10 @@ reason = "It only starts somewhere else."
     ("change", "said"),
     [
         (("count == 4'd0) && !(count > 4'd0);", "count == 4'd1);"), "stale"),
-        (("after = \"1'b1 && (count", "after = \"1'b0 && (count"), "stale"),
-        (('reason = "A count that is 0 is never above 0."', 'reason = " "'), "expected file"),
-        (("reason", "why"), "expected file"),
-        (("[[equivalent]]", "[[equivalent]]\nwhich = 2"), "1 places look like this"),
+        (("put = \"1'b1 && (count", "put = \"1'b0 && (count"), "stale"),
+        (('reason = "A count that is 0 is never above 0."', 'reason = " "'), "expected line, find"),
+        (("reason", "why"), "expected line, find"),
+        (('.v"]]', '.v"]]\nwhich = 2'), "1 places look like this"),
     ],
 )
 def test_bad_equivalents(
@@ -229,11 +235,10 @@ def test_equivalent_among_several(tmp_path: Path) -> None:
     """Places that look the same are told apart by their order, or refused."""
     twins = [m for m in found() if (m.before, m.after, m.line) == ("4'd0", "4'd1", 18)]
     assert len(twins) == 2
-    entry = f"""[[equivalent]]
-file = "{twins[0].file}"
+    entry = f"""[["{twins[0].file}"]]
 line = "{twins[0].text}"
-before = "4'd0"
-after = "4'd1"
+find = "4'd0"
+put = "4'd1"
 reason = "None, this is a test."
 """
     file = tmp_path / "list.toml"
@@ -342,9 +347,7 @@ module m #(parameter W = 4) (input wire clk, input wire [W-1:0] a, output reg [W
   end
 endmodule
 """
-    file = Path("m.v")
-    found = mutate_places.find(_Text(text), str(file), ROOT / "rtl/include")
-    changed = {m.before for m in found}
+    changed = {m.before for m in places(text)}
     assert changed >= {"a ^ 4'd3", "4'd3", "a[i+:1] | 1'b0", "q[2+:2] <= 2'd2;", "4'd5", "2'd2"}
     for alone in ("4'd7", "4'd9", "8'd1", "i == 2", "4'd6", "W + 1", "i + 1", "&{1'b0, a}"):
         assert alone not in changed, alone
@@ -365,20 +368,8 @@ module m (input wire clk, input wire rst, input wire [3:0] a, output reg [3:0] x
   end
 endmodule
 """
-    found = mutate_places.find(_Text(text), "m.v", ROOT / "rtl/include")
-    dropped = {m.before for m in found if m.after == "(dropped)"}
+    dropped = {m.before for m in places(text) if m.after == "(dropped)"}
     assert dropped == {"x <= 4'd0;", "y <= a;"}
-
-
-class _Text:
-    """A file that is a text."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def read_bytes(self) -> bytes:
-        """Its bytes."""
-        return self.text.encode()
 
 
 def test_each_kind_is_drawn() -> None:
@@ -403,12 +394,7 @@ def test_equal_shares() -> None:
         assert len(mutate_schemata.draw_mutations({"a": mutations}, 9999, 7, kinds)) == len(wanted)
 
 
-def test_plain_mutant_is_what_the_choice_gives() -> None:
-    """For tools that take no plusarg: one mutation, no choice."""
-    data = FILE.read_bytes()
-    for mutation in found():
-        text = mutate_schemata.plain_mutant(data, mutation).decode()
-        assert mutate_schemata.REGISTER not in text and text != data.decode()
-    both = mutate_schemata.schemata(data, enumerate(found(), 1)).decode()
+def test_every_mutant_has_its_number() -> None:
+    both = mutate_schemata.schemata(FILE.read_bytes(), enumerate(found(), 1)).decode()
     numbers = set(map(int, re.findall(r"16'd(\d+)", both))) - {0}
     assert numbers == set(range(1, len(found()) + 1))

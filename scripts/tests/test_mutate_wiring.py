@@ -7,22 +7,11 @@ from pathlib import Path
 import pytest
 
 from openkpu.checkout import ROOT
-from openkpu_tools.mutation import mutate_places, mutate_schemata
+from openkpu_tools.mutation import mutate_places, mutate_schemata, mutate_source
 from openkpu_tools.mutation.mutate_places import Mutation
 
 PORTS = """input wire clk, input wire rst, input wire [3:0] a, input wire [3:0] b, input wire c,
   input wire d, input wire e, input wire signed [3:0] s, output reg [7:0] q, output wire [7:0] y"""
-
-
-class _Text:
-    """A file that is a text."""
-
-    def __init__(self, text: str) -> None:
-        self.data = text.encode()
-
-    def read_bytes(self) -> bytes:
-        """Its bytes."""
-        return self.data
 
 
 def module(body: str) -> str:
@@ -31,17 +20,34 @@ def module(body: str) -> str:
 
 def found(body: str, kind: str, inputs: dict[str, frozenset[str]] | None = None) -> list[Mutation]:
     """Those of one kind in a module with this body."""
-    every = mutate_places.find(_Text(module(body)), "m.v", ROOT / "rtl/include", inputs)
-    return [m for m in every if kind in m.kinds]
+    return [m for m in places(module(body), inputs) if kind in m.kinds]
+
+
+def places(text: str, inputs: dict[str, frozenset[str]] | None = None) -> list[Mutation]:
+    """All of a text."""
+    source = mutate_source.Source(text.encode(), "m.v", ROOT / "rtl/include")
+    return mutate_places.find(source, inputs)
 
 
 def shown(body: str, kind: str, inputs: dict[str, frozenset[str]] | None = None) -> set[str]:
     return {m.shown for m in found(body, kind, inputs)}
 
 
+def plain_mutant(data: bytes, mutation: Mutation) -> bytes:
+    """The file with this one mutation and no choice."""
+    one = ((mutation.start, mutation.end, mutation.after),)
+    edits = [(start, end, f"({after})") for start, end, after in mutation.edits or one]
+    if mutation.declares:
+        at, declaration = mutation.declares
+        edits.append((at, at, declaration))
+    for start, end, after in sorted(edits, reverse=True):
+        data = data[:start] + after.encode() + data[end:]
+    return data
+
+
 def mutated(body: str, mutation: Mutation) -> str:
     """The body with this mutation alone, space folded, what only groups it aside."""
-    text = mutate_schemata.plain_mutant(module(body).encode(), mutation).decode()
+    text = plain_mutant(module(body).encode(), mutation).decode()
     inner = text.partition(");\n")[2].rpartition("\nendmodule")[0]
     return " ".join(inner.split())
 
@@ -159,7 +165,7 @@ def test_late_signal() -> None:
 
 def test_late_needs_a_clock() -> None:
     text = "\nmodule m (input wire a, output wire y);\n  assign y = !a;\nendmodule\n"
-    every = mutate_places.find(_Text(text), "m.v", ROOT / "rtl/include")
+    every = places(text)
     assert every and not [m for m in every if m.kind == "late"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from openkpu_tools import command
 from openkpu_tools.documents import silicon_table
-from openkpu_tools.flows import eda, fpga
+from openkpu_tools.flows import eda, fpga, silicon_record, synth
 from openkpu_tools.flows.asic import flow as asic
 
 FIGURES = {"LUT": 1000, "flip-flops": 500, "DSP": 7, "block RAM": 9}
@@ -131,3 +131,9 @@ def test_not_routed(record: Path, monkeypatch, capsys: pytest.CaptureFixture[str
     assert any("| 41.7, not routed | 6.0 | 6.00 |" in row for row in silicon_table.fpga_table())
     assert fpga.fpga_judged(found | {"mhz": 40.0}, fpga.fpga_arguments(["--record"])) == 0
     assert any("| 40.0 | 5.8 | 5.76 |" in row for row in silicon_table.fpga_table())
+
+
+@pytest.mark.parametrize("file", [asic.BASELINE, fpga.BASELINE, synth.RECORD])
+def test_records_are_there(file: Path) -> None:
+    """A record that is not found counts as empty, and so would the tables that are made of it."""
+    assert silicon_record.load_figures(file)

@@ -22,15 +22,7 @@ POOLS = range(10)
 ROWS = 128  # rows of the AI RAM that a layer of C7 may touch
 
 
-@claim(
-    "C6",
-    text="The array is n_z kernel modules of n_y submodules of n_x cascaded units; the multiplier "
-    "of a negative pixel is not enabled.",
-    modules=[
-        "rtl/mac/mac_unit.v",
-        "rtl/mac/mac_array.v",
-    ],
-)
+@claim
 async def c6_gated_array(device: Device) -> None:
     """Operand bits of every multiplier: none toggles unless its pixel is above zero."""
     shape = await device.read(AI_CONFIG)
@@ -77,16 +69,7 @@ def images_of(run: Recording) -> np.ndarray:
     return rows[:, : int(np.prod(shape))].reshape(run.count, *shape)
 
 
-@claim(
-    "C7",
-    text="A pooling unit pools what the array computes, on its way to the data cache.",
-    modules=[
-        "rtl/output/collector.v",
-        "rtl/output/write_back.v",
-        "rtl/output/out_walk.v",
-        "rtl/output/pool_line.v",
-    ],
-)
+@claim
 async def c7_pooled_before_the_cache(device: Device) -> None:
     """Every kind of pool: rows written are those of the pooled map, no other byte changes."""
     random = rng()

@@ -17,18 +17,7 @@ POLLS = 3000  # reads of a register while waiting for it
 IDLE = 1500  # cycles in which nothing may happen after a stop
 
 
-@claim(
-    "C9",
-    text="AI_CFG holds the configuration; at the end of an inference the controller has it move on "
-    "to the next by itself, and falls back to discontinuous mode with the last.",
-    modules=[
-        "rtl/host/ai_cfg.v",
-        "rtl/host/inference_cfg.v",
-        "rtl/host/command.v",
-        "rtl/host/reg_block.v",
-        "rtl/control/control.v",
-    ],
-)
+@claim
 async def c9_registers_move_on(device: Device) -> None:
     """AI registers cycle by cycle over a stream; a host that changes or stops it."""
     moves_on(await recorder.run_small(device))

@@ -14,19 +14,7 @@ from openkpu_tb.device.device import Device
 DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_FIFO_DEPTH"}
 
 
-@claim(
-    "C4",
-    text="The DMAC has a data distributor, FIFOs for pixels, weights and biases, a circuit that "
-    "ANDs the full flags of weight and bias FIFO, and a read controller that reads weights and "
-    "biases of the current inference, then the first ones of the next, then its pixels.",
-    modules=[
-        "rtl/storage/dma_distributor.v",
-        "rtl/storage/dma_read_channel.v",
-        "rtl/storage/weight_bias_full.v",
-        "rtl/storage/dma_read_ctrl.v",
-        "rtl/control/fetch_ctrl.v",
-    ],
-)
+@claim
 async def c4_distributor_fifos_and_read_order(device: Device) -> None:
     """Full flags against the words in the FIFOs, each FIFO full by itself, order of the reads."""
     jam = (await recorder.stream(device, networks.jam(2))).exact()
@@ -80,18 +68,7 @@ def goes_on(run: Recording, full: str, other: str) -> bool:
     return bool((steady & (getattr(run.trace, f"{other}_in") == 1)).any())
 
 
-@claim(
-    "C5",
-    text="Before the next pixels come the weights and biases of the fully connected layers and the "
-    "first ones of the next inference; once the fully connected layers are reached, the pixels of "
-    "the next inference are read, which enter the data cache as room appears.",
-    modules=[
-        "rtl/control/prefetch_ctrl.v",
-        "rtl/control/pixel_ctrl.v",
-        "rtl/control/fetch_ctrl.v",
-        "rtl/cache/pixel_writer.v",
-    ],
-)
+@claim
 async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
     """Reads before and after FC_layer: weights that stay, weights that do not, no FC layer."""
     small, large = await recorder.run_small(device), await recorder.large(device)

@@ -12,19 +12,7 @@ from openkpu_tb.claims.recording import FLAGS, READS, Recording, word_addresses
 from openkpu_tb.device.device import Device
 
 
-@claim(
-    "C1",
-    text="Single inferences and continuous ones. In continuous mode the data of the next inference "
-    "are read after the reads of the current one and before it finishes; of the results only those "
-    "of the last layer are stored.",
-    modules=[
-        "rtl/control/layer_runner.v",
-        "rtl/control/prefetch_ctrl.v",
-        "rtl/control/pixel_ctrl.v",
-        "rtl/host/ai_cfg.v",
-        "rtl/storage/dma_write.v",
-    ],
-)
+@claim
 async def c1_both_modes(device: Device) -> None:
     """Bus beats of both modes: whose data are read when, and what is written."""
     case = networks.small_case(2)
@@ -70,15 +58,7 @@ def stores_last_map_only(run: Recording) -> None:
     assert not (writes > begin).any()
 
 
-@claim(
-    "C2",
-    text="Pixels, biases and weights are three separate streams.",
-    modules=[
-        "rtl/storage/dma_distributor.v",
-        "rtl/storage/dma_read_channel.v",
-        "rtl/storage/dmac.v",
-    ],
-)
+@claim
 async def c2_three_streams(device: Device) -> None:
     """Every word that is read goes into the FIFO of its area and no other, whatever the order."""
     for run in (
@@ -115,17 +95,7 @@ async def disturbed(device: Device) -> Recording:
     return run
 
 
-@claim(
-    "C3",
-    text="A middle layer's result stays in the data cache and is the next layer's input there.",
-    modules=[
-        "rtl/cache/ai_ram.v",
-        "rtl/cache/ai_ram_arb.v",
-        "rtl/output/write_back.v",
-        "rtl/output/out_walk.v",
-        "rtl/tile/fill_seq.v",
-    ],
-)
+@claim
 async def c3_middle_layers_stay_on_chip(device: Device) -> None:
     """No beat outside the areas; a layer reads the rows that the one before wrote, and after it."""
     for run in (await recorder.run_small(device), await recorder.convolutions(device)):

@@ -18,11 +18,7 @@ from openkpu_tb.device.trace import Trace
 READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, writes
 
 
-@claim(
-    "C8",
-    text="The storage is an STT-MRAM: slow to read, slower to write, and it keeps what it holds.",
-    modules=["tb/openkpu_tb/ahb/fabric/ahb_storage.v", "rtl/storage/ahb_master.v"],
-)
+@claim
 async def c8_stt_mram(device: Device) -> None:
     """Wait states of every beat, and contents after a reset of everything."""
     tb, case = device.tb, networks.small_case(1)
@@ -69,17 +65,7 @@ def waits(trace: Trace) -> dict[int, int]:
     return found
 
 
-@claim(
-    "C10",
-    text="Base addresses say where pixels, weights and biases lie; the data of all layers follow "
-    "one another there and are read in order.",
-    modules=[
-        "rtl/host/ai_cfg.v",
-        "rtl/control/layer_decode.v",
-        "rtl/control/fetch_ctrl.v",
-        "rtl/storage/dma_read_channel.v",
-    ],
-)
+@claim
 async def c10_base_addresses_and_order(device: Device) -> None:
     """Sequence of addresses of each stream, with the network at several places in storage."""
     case = networks.small_case(2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benches on mutated sources: what the environment asks for, and what a simulation had of it.
+"""Faults in a source, and benches on mutated sources: what the environment asks for.
 
 OPENKPU_RTL: a folder laid out like the checkout; a source that is there too is taken from there.
 OPENKPU_MUTANT: number of the mutant in these sources, 0 or unset for the original.
@@ -10,10 +10,39 @@ the mutant was in it), ``seconds``. Written by scripts/openkpu_tools/mutation/mu
 import json
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER, NUMBER, LOG = "OPENKPU_RTL", "OPENKPU_MUTANT", "OPENKPU_MUTANT_LOG"
 MARK = re.compile(r"^MUTANT (\d+) is in ", re.MULTILINE)
+
+
+class FaultError(ValueError):
+    """A fault has no place: one line."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that is planted by hand: in ``file``, a path from the root, ``put`` in place of
+    ``find``. rtl/proofs.toml and tb/claims/claims.toml list such faults."""
+
+    file: str
+    find: str
+    put: str
+
+    def planted(self, text: str) -> str:
+        """The text of the file with the fault; FaultError unless ``find`` stands there once."""
+        if text.count(self.find) != 1 or self.find == self.put:
+            raise FaultError(f"{Path(self.file).name}: {self.find!r} does not stand there once")
+        return text.replace(self.find, self.put)
+
+
+def plant(fault: Fault, root: Path, folder: Path) -> None:
+    """Write the file with the fault into ``folder``, which FOLDER may then name."""
+    copy = folder / fault.file
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    text = (root / fault.file).read_text(encoding="utf-8")
+    copy.write_text(fault.planted(text), encoding="utf-8")
 
 
 def instead(source: Path, root: Path) -> Path:

@@ -18,7 +18,7 @@ MOST_ACTIONS = 10_000_000
 MOST_MINUTES = 10_000
 LOGIC = ("operator", "constant", "condition", "assignment", "enable", "reset")  # mutants
 WIRING = ("swap", "bit", "term", "late", "case")
-LEVELS = ("block", "formal", "sizes", "device")  # benches that are asked of a mutant
+LEVELS = ("block", "sizes", "device")  # benches that are asked of a mutant
 # what tests import, of all kinds
 TESTING = (
     "sim icarus verilator models plots registers soc coverage vip integration mutation flows test"

@@ -9,8 +9,7 @@ netlist is Yosys's JSON; what it computes stays the same, cycle by cycle (`make 
 from collections import defaultdict
 from dataclasses import dataclass
 
-from openkpu_tools.flows.netlist import Bit
-
+Bit = int | str  # as in Yosys's JSON: the number of a net, or 0, 1, x, z
 FACTORS = {side: [f"{side}{i}" for i in range(18)] for side in "AB"}
 PRODUCT = [f"P{i}" for i in range(36)]
 

@@ -295,11 +295,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when every module is proven, 1 when not, 2 for a bad request."""
     args = arguments(argv)
-    try:
-        config = configs.load_config(args.config)
-    except configs.ConfigError as error:
-        print(f"equivalence: {error}", file=sys.stderr)
-        return 2
+    config = configs.load_config(args.config)
     verdicts = []
     with tempfile.TemporaryDirectory(prefix="equivalence_", dir=builds()) as tmp:
         folder = Path(tmp)
@@ -307,8 +303,7 @@ def main(argv: list[str] | None = None) -> int:
         names = {module: synth.plain_module_name(module) for module in modules}
         unknown = set(args.module) - set(names.values())
         if unknown:
-            print(f"equivalence: no module {', '.join(sorted(unknown))}", file=sys.stderr)
-            return 2
+            raise command.UsageError(f"no module {', '.join(sorted(unknown))}")
         chosen = [m for m, name in names.items() if not args.module or name in args.module]
         with ThreadPoolExecutor(args.jobs) as pool:
             work = [

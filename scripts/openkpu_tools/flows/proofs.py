@@ -15,6 +15,7 @@ import tomllib
 from pathlib import Path
 
 from openkpu.checkout import ROOT
+from openkpu_tb.mutants import Fault
 from openkpu_tools.command import UsageError
 
 LIST = "rtl/proofs.toml"
@@ -31,15 +32,6 @@ class Property:
     name: str
     kind: str
     meaning: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    """A replacement in a module's text, found there once."""
-
-    find: str
-    put: str
-    module: str = ""  # "" stands for the module of the proof
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,13 +58,16 @@ class Proof:
 
 def load_proofs() -> list[Proof]:
     """Every proof; UsageError for a key that there is none of, or a proof of nothing."""
-    found = []
+    found, files = [], sources()
     for entry in tomllib.loads((ROOT / LIST).read_text())["proof"]:
-        faults = tuple(Fault(**fault) for fault in entry.pop("faults", []))
+        faults = [
+            Fault(str(files[fault.pop("module", entry["module"])].relative_to(ROOT)), **fault)
+            for fault in entry.pop("faults", [])
+        ]
         for key in ("bounded", "free"):
             entry[key] = tuple(entry.get(key, []))
         try:
-            found.append(Proof(**entry, faults=faults))
+            found.append(Proof(**entry, faults=tuple(faults)))
         except TypeError as error:
             raise UsageError(f"{LIST}: {error}") from None
     return found

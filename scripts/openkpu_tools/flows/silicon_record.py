@@ -8,9 +8,14 @@ take an hour.
 
 import argparse
 import json
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from openkpu.checkout import REPORTS
+from openkpu_tb.simrun import builds
 from openkpu_tools import command
 
 
@@ -42,3 +47,37 @@ def keep_figures(file: Path, name: str, figures: dict[str, Any]) -> None:
     known = load_figures(file)
     known[name] = known.get(name, {}) | figures
     file.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+def page_rows(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lines of a table with an empty line behind it; whole numbers have commas."""
+
+    def line(cells: Sequence[object]) -> str:
+        words = (f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in cells)
+        return f"| {' | '.join(words)} |"
+
+    return [line(head), "|" + "---|" * len(head), *map(line, rows), ""]
+
+
+def path_rows(paths: list[dict]) -> list[str]:
+    """The table of the worst paths."""
+    ways = (", ".join(f"{name} {ns}" for name, ns in path["boxes"].items()) for path in paths)
+    rows = [
+        (path["ns"], path["from"], path["to"], way) for path, way in zip(paths, ways, strict=True)
+    ]
+    return page_rows(("ns", "from", "to", "boxes on the way (ns)"), rows)
+
+
+def measured(
+    kind: str, name: str, measure: Callable[[Path], dict], page: Callable[[dict], str]
+) -> dict:
+    """Figures that ``measure`` finds in a temporary folder; printed, and in reports/``kind``."""
+    began, out = time.monotonic(), REPORTS / kind
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{kind}_", dir=builds()) as tmp:
+        found = measure(Path(tmp))
+    text = page(found)
+    (out / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+    (out / f"{name}.md").write_text(text)
+    print(f"{text}after {time.monotonic() - began:.0f} s")
+    return found

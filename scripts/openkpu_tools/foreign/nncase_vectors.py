@@ -31,12 +31,14 @@ from openkpu.generators.generate import Limits, random_layer
 from openkpu.kmodel import LayerEvent, loads_kmodel, run_kmodel
 from openkpu.kmodel.build import build_v5_alone
 from openkpu.layer.vectors import VectorLayer, save_file
+from openkpu_tools import command
 from openkpu_tools.foreign.onnx_net import random_network
 
 CHILD = Path(__file__).with_name("nncase_child.py")
 SAMPLES = 4  # pictures of noise for calibration
 # what every KPU has, and maps no smaller than the vendor's compiler takes (docs/kpu.md 2)
 KPU = Limits(signed=False, fully_connected=False, sixteen_bit=False)
+WHOLE = command.integer_in(0, (1 << 32) - 1)
 PROBE = "import nncase, numpy; nncase.Simulator, nncase.Compiler"
 
 
@@ -60,9 +62,9 @@ def vendor(python: str, folder: Path) -> None:
 
     It runs in the folder, where nncase may leave what it likes.
     """
-    command = [os.path.abspath(shutil.which(python) or python), str(CHILD), str(folder)]
+    words = [os.path.abspath(shutil.which(python) or python), str(CHILD), str(folder)]
     while True:
-        result = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        result = subprocess.run(words, capture_output=True, text=True, cwd=folder)
         busy = sorted(folder.glob("*.busy"))
         for path in busy:
             path.rename(path.with_suffix(".err"))
@@ -201,22 +203,15 @@ def compare(args: argparse.Namespace, folder: Path) -> bool:
     return good and compared > 0
 
 
-def positive(text: str) -> int:
-    """0 or more."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-    return int(text)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="nncase_vectors", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--python", required=True, help="an interpreter with nncase 1.9")
-    parser.add_argument("--networks", type=positive, default=10)
-    parser.add_argument("--layers", type=positive, default=50)
-    parser.add_argument("--seed", type=positive, default=1)
+    parser.add_argument("--networks", type=WHOLE, default=10)
+    parser.add_argument("--layers", type=WHOLE, default=50)
+    parser.add_argument("--seed", type=WHOLE, default=1)
     parser.add_argument("--out", type=Path, help="existing folder for the vectors")
     args = parser.parse_args(argv)
     if args.out and not args.out.is_dir():

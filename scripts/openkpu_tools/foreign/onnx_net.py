@@ -1,74 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random convolutional networks as ONNX files, written without the onnx package.
+"""Random convolutional networks as ONNX models.
 
 Only what a compiler for the K210 takes to its KPU: 1x1, 3x3 and depthwise convolutions of stride 1
-or 2, activation functions, pools of 2x2, and sums of two branches. ONNX is protobuf; the numbers
-below are the fields of onnx.proto.
+or 2, activation functions, pools of 2x2, and sums of two branches.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from openkpu.arithmetic.integers import ceil_div
 
-FLOAT = 1  # TensorProto.DataType
-A_FLOAT, A_INT, A_INTS = 1, 2, 7  # AttributeProto.AttributeType
 OPSET = 11
 
 
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = b""
-    while value > 0x7F:
-        out += bytes([value & 0x7F | 0x80])
-        value >>= 7
-    return out + bytes([value])
-
-
-def number(field: int, value: int) -> bytes:
-    """An integer field."""
-    return _varint(field << 3) + _varint(value)
-
-
-def block(field: int, data: bytes | str) -> bytes:
-    """A string, bytes or message field."""
-    raw = data.encode() if isinstance(data, str) else data
-    return _varint(field << 3 | 2) + _varint(len(raw)) + raw
-
-
-def attribute(name: str, value: float | int | Sequence[int]) -> bytes:
-    """AttributeProto."""
-    if isinstance(value, float):
-        body = _varint(2 << 3 | 5) + struct.pack("<f", value) + number(20, A_FLOAT)
-    elif isinstance(value, int):
-        body = number(3, value) + number(20, A_INT)
-    else:
-        body = b"".join(number(8, v) for v in value) + number(20, A_INTS)
-    return block(1, name) + body
-
-
-def tensor(name: str, data: np.ndarray) -> bytes:
-    """TensorProto of floats."""
-    raw = np.ascontiguousarray(data, dtype="<f4")
-    dims = b"".join(number(1, n) for n in raw.shape)
-    return dims + number(2, FLOAT) + block(8, name) + block(9, raw.tobytes())
-
-
-def value_info(name: str, shape: Sequence[int]) -> bytes:
-    """ValueInfoProto of a float tensor."""
-    dims = b"".join(block(1, number(1, n)) for n in shape)
-    return block(1, name) + block(2, block(1, number(1, FLOAT) + block(2, dims)))
+def value_info(name: str, shape: Sequence[int]) -> onnx.ValueInfoProto:
+    """A float tensor (1, *shape)."""
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, *shape])
 
 
 class Graph:
     """A network under construction; values are named v0, v1 ..."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
-        self.nodes = self.constants = self.shapes = b""
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.shapes: list[onnx.ValueInfoProto] = []
         self.input = shape
         self.count = 0
 
@@ -77,31 +39,28 @@ class Graph:
         kind: str,
         inputs: Sequence[str],
         shape: Sequence[int],
-        **attributes: float | int | Sequence[int],
+        **attributes: Any,
     ) -> str:
         """Add a node with a result (C, H, W); the result's name."""
         self.count += 1
         out = f"v{self.count}"
-        body = b"".join(block(1, name) for name in inputs) + block(2, out)
-        body += block(3, f"n{self.count}") + block(4, kind)
-        body += b"".join(block(5, attribute(k, v)) for k, v in attributes.items())
-        self.nodes += block(1, body)
-        self.shapes += block(13, value_info(out, (1, *shape)))
+        self.nodes.append(helper.make_node(kind, inputs, [out], f"n{self.count}", **attributes))
+        self.shapes.append(value_info(out, shape))
         return out
 
     def constant(self, data: np.ndarray) -> str:
         """Add a constant; its name."""
         self.count += 1
         name = f"c{self.count}"
-        self.constants += block(5, tensor(name, data))
+        self.constants.append(numpy_helper.from_array(data.astype(np.float32), name))
         return name
 
     def model(self, output: str, shape: tuple[int, int, int]) -> bytes:
-        """ModelProto."""
-        graph = self.nodes + block(2, "net") + self.constants
-        graph += block(11, value_info("x", (1, *self.input)))
-        graph += block(12, value_info(output, (1, *shape))) + self.shapes
-        return number(1, 6) + block(7, graph) + block(8, block(1, "") + number(2, OPSET))
+        """The file."""
+        ends = [value_info("x", self.input)], [value_info(output, shape)]
+        graph = helper.make_graph(self.nodes, "net", *ends, self.constants, value_info=self.shapes)
+        opset = [helper.make_opsetid("", OPSET)]
+        return helper.make_model(graph, opset_imports=opset, ir_version=6).SerializeToString()
 
 
 def random_network(rng: np.random.Generator) -> tuple[tuple[int, int, int], bytes]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,6 @@ from openkpu_tools import command
 
 SEED = 312
 TEST_IMAGES = 360
-EPOCHS, BATCH = 60, 32
-LARGE_EPOCHS, LARGE_BATCH = 4, 16
 Shapes = dict[str, tuple[int, ...]]
 Params = dict[str, np.ndarray]
 
@@ -118,26 +117,31 @@ def enlarged(images: np.ndarray) -> np.ndarray:
     return digits.enlarge(images * np.uint8(digits.PIXEL_SCALE)).astype(np.float32) / 15
 
 
-def train(data: digits.Digits, large: bool = False) -> Params:
-    """Adam with a falling rate and a little weight decay; the large network in single precision."""
-    rng = np.random.default_rng(SEED)
-    params = initial(rng, fm.LARGE_SHAPES if large else fm.SHAPES)
-    epochs, batch = (LARGE_EPOCHS, LARGE_BATCH) if large else (EPOCHS, BATCH)
-    if large:
-        params = {key: value.astype(np.float32) for key, value in params.items()}
+def descend(
+    params: Params,
+    gradients: Callable[[Params, np.ndarray, np.ndarray], tuple[float, Params]],
+    data: digits.Digits,
+    rng: np.random.Generator,
+    *,
+    epochs: int,
+    batch: int,
+    rate: float,
+    told: int = 10,
+) -> Params:
+    """Adam with a falling rate and a little weight decay, on shifted scans; ``params`` are changed.
+
+    ``gradients``: (params, scans, labels) -> loss and gradients. A line every ``told`` epochs.
+    """
     first = {key: np.zeros_like(value) for key, value in params.items()}
     second = {key: np.zeros_like(value) for key, value in params.items()}
     step = 0
     for epoch in range(epochs):
-        rate = (1e-3 if large else 2e-3) * 0.5 * (1 + np.cos(np.pi * epoch / epochs)) + 1e-5
+        now = rate * 0.5 * (1 + np.cos(np.pi * epoch / epochs)) + 1e-5
         order = rng.permutation(len(data))
         losses = []
         for at in range(0, len(order), batch):
             pick = order[at : at + batch]
-            images = shifted(rng, data.images[pick])
-            if large:
-                images = enlarged(images)
-            loss, grads = gradients(params, images, data.labels[pick])
+            loss, grads = gradients(params, shifted(rng, data.images[pick]), data.labels[pick])
             losses.append(loss)
             step += 1
             for key, grad in grads.items():
@@ -145,11 +149,18 @@ def train(data: digits.Digits, large: bool = False) -> Params:
                 second[key] += 0.001 * (grad**2 - second[key])
                 mean = first[key] / (1 - 0.9**step)
                 spread = np.sqrt(second[key] / (1 - 0.999**step)) + 1e-8
-                change = rate * (mean / spread + 1e-3 * params[key])
+                change = now * (mean / spread + 1e-3 * params[key])
                 params[key] -= change.astype(params[key].dtype)
-        if large or epoch % 10 == 9:
+        if epoch % told == told - 1:
             print(f"epoch {epoch + 1:3d}  loss {np.mean(losses):.4f}", flush=True)
     return params
+
+
+def train(data: digits.Digits) -> Params:
+    """The small network."""
+    rng = np.random.default_rng(SEED)
+    params = initial(rng, fm.SHAPES)
+    return descend(params, gradients, data, rng, epochs=60, batch=32, rate=2e-3)
 
 
 def accuracy(params: Params, network: Network, data: digits.Digits) -> tuple[float, float]:
@@ -161,7 +172,13 @@ def accuracy(params: Params, network: Network, data: digits.Digits) -> tuple[flo
 
 def train_large(training: digits.Digits, test: digits.Digits) -> int:
     """Train, quantise and write the large network; accuracies on 100 held-out scans."""
-    params = train(training, large=True)
+    rng = np.random.default_rng(SEED)
+    params: Params = {k: v.astype(np.float32) for k, v in initial(rng, fm.LARGE_SHAPES).items()}
+
+    def at_large(params: Params, images: np.ndarray, labels: np.ndarray) -> tuple[float, Params]:
+        return gradients(params, enlarged(images), labels)
+
+    descend(params, at_large, training, rng, epochs=4, batch=16, rate=1e-3, told=1)
     network = quantise(params, enlarged(training.images[:64]))
     network.save(digits.LARGE_NETWORK)
     images, labels = test.images[:100], test.labels[:100]

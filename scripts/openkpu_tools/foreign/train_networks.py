@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import logging
 import sys
 import tempfile
@@ -29,10 +30,9 @@ from openkpu import digits
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.writers import Quant, Value, Weights, Writer, same_pads
 from openkpu.writers.tflite_model import TfliteModel
-from openkpu_tools.foreign.train_digits import Params, shifted
+from openkpu_tools.foreign.train_digits import Params, descend
 
 SEED = 91
-EPOCHS, BATCH, RATE = 40, 32, 4e-3
 FLOAT = digits.FOLDER / "networks.npz"
 CALIBRATION = 200  # scans that give the ranges of values
 OPSET = 17
@@ -189,34 +189,15 @@ def gradients(
 
 
 def train(net: tuple[Layer, ...], data: digits.Digits) -> Params:
-    """Adam with a falling rate and a little weight decay."""
+    """Parameters of a network."""
     rng, params = np.random.default_rng(SEED), {}
     for layer in net:
         if layer.shape:
             spread = np.sqrt(2 / np.prod(layer.shape[1:]))
             params[f"{layer.name}_w"] = rng.normal(0, spread, layer.shape).astype(np.float32)
             params[f"{layer.name}_b"] = np.zeros(layer.shape[0], np.float32)
-    first = {key: np.zeros_like(value) for key, value in params.items()}
-    second = {key: np.zeros_like(value) for key, value in params.items()}
-    step = 0
-    for epoch in range(EPOCHS):
-        rate = RATE * 0.5 * (1 + np.cos(np.pi * epoch / EPOCHS)) + 1e-5
-        order, losses = rng.permutation(len(data)), []
-        for at in range(0, len(order), BATCH):
-            pick = order[at : at + BATCH]
-            images = shifted(rng, data.images[pick])
-            loss, grads = gradients(net, params, images, data.labels[pick])
-            losses.append(loss)
-            step += 1
-            for key, grad in grads.items():
-                first[key] += 0.1 * (grad - first[key])
-                second[key] += 0.001 * (grad**2 - second[key])
-                mean = first[key] / (1 - 0.9**step)
-                spread = np.sqrt(second[key] / (1 - 0.999**step)) + 1e-8
-                params[key] -= (rate * (mean / spread + 1e-3 * params[key])).astype(np.float32)
-        if epoch % 10 == 9:
-            print(f"epoch {epoch + 1:3d}  loss {np.mean(losses):.4f}", flush=True)
-    return params
+    own = functools.partial(gradients, net)
+    return descend(params, own, data, rng, epochs=40, batch=32, rate=4e-3)
 
 
 # ---- quantised: TFLite by the project's writer, ONNX by onnxruntime

@@ -2,18 +2,17 @@
 """Change the RTL in many places, one at a time, and see the tests fail.
 
 One build of a bench holds all mutants (mutate_schemata.py); which one lives is said when a
-simulation starts. Benches of the module are asked first, then proofs, then further sizes of the
-benches (tests of the nightly run), then the device; the first test that fails kills the mutant.
+simulation starts. Benches of the module are asked first, then further sizes of the benches
+(tests of the nightly run), then the device; the first test that fails kills the mutant.
 Results are kept as they come, so that a repeated command goes on where it ended; ``--record`` puts
 those that were used into the repository, so that the next commit judges anew only what has changed.
 Exit status 1 when a mutant survives where none may, or the score is below the goal.
 """
 
 import argparse
-import functools
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -45,16 +44,13 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def places(plan: mutate_benches.MutantPlan) -> dict[str, list[Mutation]]:
     """{module: its mutations}; UsageError for a file that does not parse."""
-    files, includes = sorted(ROOT.glob(plan.rtl)), ROOT / plan.includes
-    names = {file: str(file.relative_to(ROOT)) for file in files}
     try:
-        ports = {
-            file.stem: mutate_source.module_inputs(
-                mutate_source.Source(file, names[file], includes)
-            )
-            for file in files
-        }
-        return {f.stem: mutate_places.find(f, names[f], includes, ports) for f in files}
+        sources = [
+            mutate_source.Source(f.read_bytes(), str(f.relative_to(ROOT)), ROOT / plan.includes)
+            for f in sorted(ROOT.glob(plan.rtl))
+        ]
+        ports = {source.called: source.inputs() for source in sources}
+        return {source.called: mutate_places.find(source, ports) for source in sources}
     except mutate_source.SyntaxTrouble as error:
         raise command.UsageError(str(error)) from None
 
@@ -84,9 +80,6 @@ def judged(
     verdicts: dict[int, MutantVerdict] = {}
     spent = dict.fromkeys(range(1, len(judge.mutants) + 1), 0.0)
     for level in LEVELS[: LEVELS.index(last) + 1]:
-        ask: Callable[[int], tuple[mutate_run.Answer | None, float]] = judge.formal
-        if level != "formal":
-            ask = functools.partial(judge.judge, level=level)
         # an equivalent one is asked of the quick benches too: none of them may tell it apart
         alive = [
             n
@@ -97,7 +90,7 @@ def judged(
             break
         print(f"{level}: {len(alive)} mutants", flush=True)
         with ThreadPoolExecutor(jobs) as pool:
-            work = {pool.submit(ask, n): n for n in alive}
+            work = {pool.submit(judge.judge, n, level): n for n in alive}
             try:
                 for done, job in enumerate(as_completed(work), 1):
                     number, (answer, seconds) = work[job], job.result()

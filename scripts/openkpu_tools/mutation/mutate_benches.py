@@ -4,7 +4,8 @@
 import hashlib
 import os
 import tomllib
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -45,7 +46,6 @@ class MutantPlan:
     goal: float  # percent that must be killed
     shared: tuple[str, ...]  # what all benches use
     benches: tuple[Bench, ...]
-    formal: dict[str, list[str]] = field(default_factory=dict)  # module: command
 
     def judges(self, module: str, level: str) -> list[Bench]:
         """Benches of a level for a module, in the order in which they are asked."""
@@ -53,43 +53,42 @@ class MutantPlan:
         return [b for b in own if not b.modules or module in b.modules]
 
 
+def _benches(
+    level: str,
+    *,
+    name: str,
+    test: str = "",
+    modules: Sequence[str] = (),
+    sims: Sequence[str] = ("verilator",),  # Icarus, which knows the unknown, after the faster one
+    choose: str = "",
+    seed: int | None = None,
+    nightly: bool = False,
+) -> Iterator[Bench]:
+    """The benches of a row of the plan: one for each simulator, and its further sizes."""
+    if level == "block":
+        test, modules = test or f"tb/{name}/test_{name}.py", modules or [name]
+    for sim in sims:
+        other = {"verilator": "icarus", "icarus": "verilator"}[sim]
+        words = choose or f"{sim} or not {other}"
+        bench = Bench(f"{name} ({sim})", level, test, words, tuple(modules), seed, nightly)
+        yield bench
+        if level == "block" and sim == "verilator":  # on Icarus they take hours
+            more = {"name": f"{bench.name}, further sizes", "level": SIZES, "further": True}
+            yield replace(bench, **more)
+
+
 def load_benches(root: Path, name: str) -> MutantPlan:
     """Read a plan; UsageError, one line, for one that does not hold together."""
     try:
         data = tomllib.loads(files.read_bytes(root / name, UsageError).decode())
-        benches = []
-        for level in LEVELS:
-            for row in data.get(level, []):
-                # Icarus, which knows the unknown, is asked after Verilator, which is faster
-                for sim in row.get("sims", ["verilator"]):
-                    other = {"verilator": "icarus", "icarus": "verilator"}[sim]
-                    choose = row.get("choose") or f"{sim} or not {other}"
-                    title = f"{row['name']} ({sim})"
-                    modules = tuple(row.get("modules", ()))
-                    further = bool(row.get("nightly", False))
-                    bench = Bench(
-                        title, level, row["test"], choose, modules, row.get("seed"), further
-                    )
-                    benches.append(bench)
-                    if level == "block" and sim == "verilator":  # on Icarus they take hours
-                        more = {"name": f"{title}, further sizes", "level": SIZES, "further": True}
-                        benches.append(replace(bench, **more))
+        rows = [(level, row) for level in LEVELS for row in data.pop(level, [])]
         plan = MutantPlan(
-            data["rtl"],
-            data["includes"],
-            data["equivalent"],
-            data["verdicts"],
-            tuple(data["strict"]),
-            float(data["goal"]),
-            tuple(data["shared"]),
-            tuple(benches),
-            data.get("formal", {}),
+            **{**data, "strict": tuple(data["strict"]), "shared": tuple(data["shared"])},
+            benches=tuple(bench for level, row in rows for bench in _benches(level, **row)),
         )
-    except UsageError:
-        raise
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{name}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError) as error:
         raise UsageError(f"{name}: {type(error).__name__} {error}") from None
     known = {path.stem for path in root.glob(plan.rtl)}
     for bench in plan.benches:

@@ -4,12 +4,12 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from openkpu_tools.mutation.mutate_places import Mutation
 
-KILLED = ("block", "formal", "sizes", "device")
+KILLED = ("block", "sizes", "device")
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ def mutation_markdown(verdicts: Sequence[MutantVerdict], title: str, failed: Seq
         m = v.mutation
         out += [f"{v.number}. {m.file}:{m.line}, {m.kind}, {_cell(m.shown)}", ""]
         out += ["   ```verilog", f"   {m.text}", "   ```", ""]
-    head = "| {} | mutants | block | formal | sizes | device | survived | equivalent | score |"
+    head = "| {} | mutants | block | sizes | device | survived | equivalent | score |"
     for what, groups in (
         ("module", sorted({(v.mutation.file, v.mutation.module) for v in verdicts})),
         ("kind", sorted({("", v.mutation.kind) for v in verdicts})),
     ):
-        out += ["", f"## By {what}", "", head.format(what), "|---" * 9 + "|"]
+        out += ["", f"## By {what}", "", head.format(what), "|---" * 8 + "|"]
         for file, name in groups:
             own = [v for v in verdicts if name == (v.mutation.module if file else v.mutation.kind)]
             out.append(f"| {file or name} | {_counts(own)} |")
@@ -101,23 +101,7 @@ def mutation_markdown(verdicts: Sequence[MutantVerdict], title: str, failed: Seq
 
 def data(verdicts: Sequence[MutantVerdict], failed: Sequence[str], **more: object) -> str:
     """The same as JSON."""
-    rows = [
-        {
-            "number": v.number,
-            "module": v.mutation.module,
-            "file": v.mutation.file,
-            "line": v.mutation.line,
-            "text": v.mutation.text,
-            "kind": v.mutation.kind,
-            "before": v.mutation.before,
-            "after": v.mutation.after,
-            "status": v.status,
-            "hang": v.hang,
-            "by": v.by,
-            "seconds": round(v.seconds, 2),
-        }
-        for v in verdicts
-    ]
+    rows = [{**asdict(v.mutation), **asdict(v), "mutation": v.mutation.shown} for v in verdicts]
     return json.dumps(
         {**more, "score": score(verdicts), "failed": failed, "mutants": rows}, indent=1
     )

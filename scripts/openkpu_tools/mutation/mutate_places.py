@@ -8,23 +8,22 @@ and what initial blocks do is left alone. Every change keeps width and sign of t
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from openkpu_tools.entries.verification import LOGIC as LOGIC
 from openkpu_tools.entries.verification import WIRING as WIRING
 from openkpu_tools.mutation import mutate_wiring
 from openkpu_tools.mutation.mutate_source import (
-    RESETS,
     SIGNS,
     SKIPPED,
     Node,
-    Readable,
     Source,
     bare,
     fold_spaces,
     is_node,
     kind_of,
+    nodes,
 )
+from openkpu_tools.mutation.mutate_walk import Walker
 from openkpu_tools.mutation.mutate_wiring import Change
 
 KINDS = (*LOGIC, *WIRING)
@@ -89,18 +88,13 @@ class Mutation:
         return (self.kind, "term") if left_out else (self.kind,)
 
 
-def find(
-    file: Readable, name: str, includes: Path, inputs: Mapping[str, frozenset[str]] | None = None
-) -> list[Mutation]:
-    """All mutations of the module in ``file``, those of each place together.
+def find(source: Source, inputs: Mapping[str, frozenset[str]] | None = None) -> list[Mutation]:
+    """All mutations of the module in ``source``, those of each place together.
 
-    ``name``: how the file is called in the results. ``includes``: folder of the headers.
     ``inputs``: input ports of the modules inside of it; a name that is connected to any other port
-    is left alone. SyntaxTrouble when the file does not parse or holds another number of modules
-    than one.
+    is left alone.
     """
-    source = _Finder(file, name, includes)
-    logic = (Change(*change) for change in source.changes())
+    logic = (Change(*change) for change in Logic(source).block(source.module.members, None))
     wiring = mutate_wiring.Wiring(source, inputs or {}).changes()
     found = {}
     for change in (*logic, *wiring):
@@ -130,101 +124,36 @@ def _mutation(source: Source, change: Change) -> Mutation:
     )
 
 
-class _Finder(Source):
-    def changes(self) -> Iterator[tuple]:
-        """Those of LOGIC, as the values of Change."""
-        return self._members(self.module.members)
+class Logic(Walker[tuple, None]):
+    """The mutations of LOGIC, as the values of Change."""
 
-    # ---- members and statements
-    def _members(self, members: Node) -> Iterator[tuple]:
-        for node in members:
-            yield from self._member(node)
+    nothing = None
 
-    def _member(self, node: Node) -> Iterator[tuple]:
-        if not is_node(node):
-            return
-        kind = kind_of(node)
-        if kind in SKIPPED:
-            return
-        if kind in ("GenerateRegion", "GenerateBlock"):
-            yield from self._members(node.members)
-        elif kind == "LoopGenerate":
-            yield from self._member(node.block)
-        elif kind == "IfGenerate":
-            yield from self._member(node.block)
-            if node.elseClause:
-                yield from self._member(node.elseClause.clause)
-        elif kind == "CaseGenerate":
-            for item in node.items:
-                if hasattr(item, "clause"):
-                    yield from self._member(item.clause)
-        elif kind == "HierarchyInstantiation":
-            for instance in node.instances:
-                for connection in instance.connections:
-                    yield from self._connection(connection)
-        elif kind in ("NetDeclaration", "DataDeclaration"):
-            for declarator in node.declarators:
-                if not is_node(declarator):  # a comma
-                    continue
-                value = getattr(declarator, "initializer", None)
-                # a net that takes what linters would call unused
-                sink = declarator.name.valueText.lstrip("_").startswith("unused")
-                if value and kind == "NetDeclaration" and not sink:
-                    yield from self._driven(value.expr)
-        elif kind == "ContinuousAssign":
-            for assignment in node.assignments:
-                if is_node(assignment):
-                    yield from self._driven(assignment.right)
-        elif kind == "AlwaysBlock":
-            timed = node.statement
-            clocked = kind_of(timed.timingControl) == "EventControlWithExpression"
-            yield from self._statement(timed.statement, clocked, False)
-        elif kind == "FunctionDeclaration":
-            for item in node.items:
-                yield from self._statement(item, False, False)
+    def instance(self, module: str, node: Node, scope: None) -> Iterator[tuple]:
+        """The values of its ports; what may be an output is left alone."""
+        for connection in nodes(node.connections):
+            expr = bare(getattr(connection, "expr", None))
+            if is_node(expr) and not self.source.written(expr):
+                yield from self._expression(expr)
 
-    def _connection(self, node: Node) -> Iterator[tuple]:
-        expr = getattr(node, "expr", None)
-        if not is_node(expr):
-            return
-        expr = bare(expr)
-        if not self.written(expr):
-            yield from self._expression(expr)
+    def cases(self, node: Node, scope: None) -> Iterator[tuple]:
+        """What is compared."""
+        yield from self._expression(node.expr)
 
-    def _driven(self, value: Node) -> Iterator[tuple]:
+    def driven(self, value: Node, scope: None) -> Iterator[tuple]:
         """The value of a net: stuck at 0, or changed inside. 1'sb0 keeps the sign either way."""
         place = self.range(value)
         if place and not kind_of(value).startswith("Integer"):
             yield "assignment", *place, "1'sb0", False
         yield from self._expression(value)
 
-    def _statement(self, node: Node, clocked: bool, reset: bool) -> Iterator[tuple]:
-        if not is_node(node):
-            return
-        kind = kind_of(node)
-        if kind == "SequentialBlockStatement":
-            for item in node.items:
-                yield from self._statement(item, clocked, reset)
-        elif kind == "ConditionalStatement":
-            predicate = node.predicate.conditions[0].expr
-            resets = clocked and self._resets(predicate)
-            yield from self._condition(predicate, "enable" if clocked and not resets else "")
-            yield from self._statement(node.statement, clocked, resets)
-            if node.elseClause:
-                yield from self._statement(node.elseClause.clause, clocked, reset)
-        elif kind == "CaseStatement":
-            yield from self._expression(node.expr)
-            for item in node.items:
-                yield from self._statement(item.clause, clocked, reset)
-        elif kind in ("ForLoopStatement", "LoopStatement"):
-            yield from self._statement(node.statement, clocked, reset)
-        elif kind == "ExpressionStatement":
-            yield from self._assignment(node, clocked, reset)
+    def predicate(self, node: Node, scope: None, enable: bool) -> Iterator[tuple]:
+        """As a condition."""
+        yield from self._condition(node, "enable" if enable else "")
 
-    def _assignment(self, node: Node, clocked: bool, reset: bool) -> Iterator[tuple]:
+    def assigned(self, node: Node, scope: None, clocked: bool, reset: bool) -> Iterator[tuple]:
+        """Dropped, stuck at 0, or another value."""
         expr = node.expr
-        if kind_of(expr) not in ("AssignmentExpression", "NonblockingAssignmentExpression"):
-            return
         place, value = self.range(node), expr.right
         at = self.range(value)
         stays = kind_of(expr) == "NonblockingAssignmentExpression"
@@ -252,11 +181,6 @@ class _Finder(Source):
         for arm, stuck in zip(arms, ("1'b0", "1'b1"), strict=True):
             if arm and fold_spaces(self.text(*arm)) == target:
                 yield "enable", *place, stuck, False
-
-    def _resets(self, predicate: Node) -> bool:
-        place = self.range(predicate)
-        words = self.text(*place).replace("(", " ").replace(")", " ") if place else ""
-        return any(word in RESETS for word in words.replace("!", " ").split())
 
     # ---- expressions
     def _condition(self, node: Node, enable: str) -> Iterator[tuple]:
@@ -311,17 +235,17 @@ class _Finder(Source):
         elif kind in BINARY:
             yield from self._binary(node, place)
         elif kind == "UnaryLogicalNotExpression":
-            operand = self.operand(node.operand)
+            operand = self.source.operand(node.operand)
             if place and operand:
                 yield "operator", *place, f"|{operand}", False
             yield from self._expression(node.operand)
         elif kind in ("UnaryBitwiseNotExpression", "UnaryMinusExpression"):
-            operand = self.operand(node.operand)
+            operand = self.source.operand(node.operand)
             if place and operand:
                 yield "operator", *place, operand, False
             yield from self._expression(node.operand)
         elif kind in REDUCTION:
-            operand = self.operand(node.operand)
+            operand = self.source.operand(node.operand)
             if place and operand:
                 yield "operator", *place, f"{REDUCTION[kind]}{operand}", False
             yield from self._expression(node.operand)
@@ -345,7 +269,7 @@ class _Finder(Source):
                 yield from self._expression(child)
 
     def _binary(self, node: Node, place: tuple[int, int] | None) -> Iterator[tuple]:
-        left, right = self.operand(node.left), self.operand(node.right)
+        left, right = self.source.operand(node.left), self.source.operand(node.right)
         if place and left and right:
             for operator in BINARY[kind_of(node)]:
                 yield "operator", *place, f"{left} {operator} {right}", False

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -200,26 +199,3 @@ class Judge:
             if answer.outcome in ("failed", "hang"):
                 return answer, seconds
         return None, seconds
-
-    def formal(self, number: int) -> tuple[Answer | None, float]:
-        """Ask the module's proof, if there is one: exit status 1 of its command kills.
-
-        The command runs in the root, with OPENKPU_RTL a folder with the mutant alone, no choice.
-        """
-        mutation = self.mutants[number - 1]
-        words = self.plan.formal.get(mutation.module)
-        if not words:
-            return None, 0.0
-        with tempfile.TemporaryDirectory(prefix="openkpu_formal_") as tmp:
-            copy = Path(tmp) / mutation.file
-            copy.parent.mkdir(parents=True)
-            copy.write_bytes(
-                mutate_schemata.plain_mutant((self.root / mutation.file).read_bytes(), mutation)
-            )
-            environment = {**os.environ, "OPENKPU_RTL": tmp}
-            done = subprocess.run(words, cwd=self.root, env=environment, capture_output=True)
-        killed = done.returncode == 1
-        if done.returncode not in (0, 1):
-            said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise BenchError(f"{' '.join(words)}: status {done.returncode} {' '.join(said)}")
-        return (Answer("failed", "formal", 0.0, 0.0) if killed else None), 0.0

@@ -58,19 +58,6 @@ def draw_mutations(
     return sorted(drawn, key=lambda m: (m.file, m.start, m.end, m.after))
 
 
-def plain_mutant(data: bytes, mutation: Mutation) -> bytes:
-    """The file with this one mutation and no choice, for tools that take no plusarg."""
-    edits = [(start, end, f"({after})") for start, end, after in _edits(mutation)]
-    if mutation.statement:
-        edits = [(mutation.start, mutation.end, ";")]
-    if mutation.declares:
-        at, text = mutation.declares
-        edits.append((at, at, text))
-    for start, end, after in sorted(edits, reverse=True):
-        data = data[:start] + after.encode() + data[end:]
-    return data
-
-
 def _edits(mutation: Mutation) -> Sequence[tuple[int, int, str]]:
     return mutation.edits or ((mutation.start, mutation.end, mutation.after),)
 

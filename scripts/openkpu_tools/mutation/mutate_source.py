@@ -2,7 +2,7 @@
 """A Verilog file with one module as a syntax tree of pyslang, and where its nodes stand in it."""
 
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import pyslang
 from pyslang import parsing, syntax
@@ -61,21 +61,15 @@ def nodes(listed: Node) -> list[Node]:
     return [node for node in listed if is_node(node)]
 
 
-class Readable(Protocol):
-    """A file, as far as a source needs one."""
-
-    def read_bytes(self) -> bytes: ...
-
-
 class Source:
-    """The one module of a file.
+    """The one module of a file, ``data``.
 
     ``name``: how the file is called in messages. ``includes``: folder of the headers. SyntaxTrouble
     when the file does not parse or holds another number of modules than one.
     """
 
-    def __init__(self, file: Readable, name: str, includes: Path) -> None:
-        self.name, self.data = name, file.read_bytes()
+    def __init__(self, data: bytes, name: str, includes: Path) -> None:
+        self.name, self.data = name, data
         self.sources = pyslang.SourceManager()
         options = parsing.PreprocessorOptions()
         options.additionalIncludePaths = [str(includes)]
@@ -147,7 +141,6 @@ class Source:
             found.append((port.declarator.name.valueText, last.direction.valueText, last.dataType))
         return found
 
-
-def module_inputs(source: Source) -> frozenset[str]:
-    """Names of a module's input ports."""
-    return frozenset(name for name, direction, _ in source.ports() if direction == "input")
+    def inputs(self) -> frozenset[str]:
+        """Names of its input ports."""
+        return frozenset(name for name, direction, _ in self.ports() if direction == "input")

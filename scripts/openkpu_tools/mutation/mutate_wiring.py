@@ -11,6 +11,7 @@ cycle late. ``case``: two neighbouring items of a case change their labels.
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from openkpu_tools.mutation.mutate_source import (
@@ -26,6 +27,7 @@ from openkpu_tools.mutation.mutate_source import (
     kind_of,
     nodes,
 )
+from openkpu_tools.mutation.mutate_walk import Walker
 
 CLOCKS = ("clk", "hclk")
 LATE = "mutant_late_"  # what the copy of a signal is called before its name
@@ -88,11 +90,14 @@ class Unit:
 Scope = Mapping[str, Signal]
 
 
-class Wiring:
+class Wiring(Walker[Change, Scope]):
     """The mutations of a module; ``inputs``: names of the input ports of modules inside of it."""
 
+    nothing = MappingProxyType({})
+
     def __init__(self, source: Source, inputs: Mapping[str, frozenset[str]]) -> None:
-        self.source, self.inputs = source, inputs
+        super().__init__(source)
+        self.inputs = inputs
         ports = source.ports()
         self.clock = next((name for name, *_ in ports if name in CLOCKS), None)
 
@@ -104,7 +109,7 @@ class Wiring:
         for name, _, kind in self.source.ports():
             if at and (signal := self._signal(name, kind, at[1])):
                 scope[name] = signal
-        yield from self._block(self.source.module.members, scope)
+        yield from self.block(self.source.module.members, scope)
 
     # ---- what signals there are
     def _signal(self, name: str, kind: Node, at: int) -> Signal | None:
@@ -132,7 +137,7 @@ class Wiring:
             return fold_spaces(str(select))
         return f"+:{fold_spaces(str(select.right))}"
 
-    def _declared(self, members: Node, scope: Scope) -> dict[str, Signal]:
+    def declared(self, members: Node, scope: Scope) -> dict[str, Signal]:
         """The scope with what is declared among these members."""
         found = dict(scope)
         for node in members:
@@ -149,43 +154,8 @@ class Wiring:
         return found
 
     # ---- members and statements
-    def _block(self, members: Node, scope: Scope) -> Iterator[Change]:
-        scope = self._declared(members, scope)
-        for node in members:
-            yield from self._member(node, scope)
-
-    def _member(self, node: Node, scope: Scope) -> Iterator[Change]:
-        kind = kind_of(node)
-        if not kind or kind in SKIPPED:
-            return
-        if kind in ("GenerateRegion", "GenerateBlock"):
-            yield from self._block(node.members, scope)
-        elif kind == "LoopGenerate":
-            yield from self._member(node.block, scope)
-        elif kind == "IfGenerate":
-            yield from self._member(node.block, scope)
-            if node.elseClause:
-                yield from self._member(node.elseClause.clause, scope)
-        elif kind == "CaseGenerate":
-            for item in node.items:
-                yield from self._member(getattr(item, "clause", None), scope)
-        elif kind == "HierarchyInstantiation":
-            for instance in nodes(node.instances):
-                yield from self._instance(node.type.valueText, instance, scope)
-        elif kind == "NetDeclaration":
-            for declarator in nodes(node.declarators):
-                if declarator.initializer and not self.source.sink(declarator):
-                    yield from self._unit([declarator.initializer.expr], scope)
-        elif kind == "ContinuousAssign":
-            for assignment in nodes(node.assignments):
-                yield from self._unit([assignment.right], scope)
-        elif kind == "AlwaysBlock":
-            yield from self._statement(node.statement.statement, scope)
-        elif kind == "FunctionDeclaration":  # its own names: no signals
-            for item in node.items:
-                yield from self._statement(item, {})
-
-    def _instance(self, module: str, node: Node, scope: Scope) -> Iterator[Change]:
+    def instance(self, module: str, node: Node, scope: Scope) -> Iterator[Change]:
+        """The values of its inputs, together."""
         known, values = self.inputs.get(module, frozenset()), []
         for connection in nodes(node.connections):
             expr = bare(getattr(connection, "expr", None))
@@ -196,28 +166,22 @@ class Wiring:
                 values.append(expr)
         yield from self._unit(values, scope)
 
-    def _statement(self, node: Node, scope: Scope) -> Iterator[Change]:
-        kind = kind_of(node)
-        if kind == "SequentialBlockStatement":
-            for item in node.items:
-                yield from self._statement(item, scope)
-        elif kind == "ConditionalStatement":
-            yield from self._unit([node.predicate.conditions[0].expr], scope)
-            yield from self._statement(node.statement, scope)
-            if node.elseClause:
-                yield from self._statement(node.elseClause.clause, scope)
-        elif kind == "CaseStatement":
-            yield from self._unit([node.expr], scope)
-            yield from self._labels(node)
-            for item in node.items:
-                yield from self._statement(item.clause, scope)
-        elif kind in ("ForLoopStatement", "LoopStatement"):
-            yield from self._statement(node.statement, scope)
-        elif kind == "ExpressionStatement" and kind_of(node.expr) in (
-            "AssignmentExpression",
-            "NonblockingAssignmentExpression",
-        ):
-            yield from self._unit([node.expr.right], scope)
+    def driven(self, value: Node, scope: Scope) -> Iterator[Change]:
+        """By itself."""
+        yield from self._unit([value], scope)
+
+    def predicate(self, node: Node, scope: Scope, enable: bool) -> Iterator[Change]:
+        """By itself."""
+        yield from self._unit([node], scope)
+
+    def cases(self, node: Node, scope: Scope) -> Iterator[Change]:
+        """What is compared, and the labels."""
+        yield from self._unit([node.expr], scope)
+        yield from self._labels(node)
+
+    def assigned(self, node: Node, scope: Scope, clocked: bool, reset: bool) -> Iterator[Change]:
+        """The value by itself."""
+        yield from self._unit([node.expr.right], scope)
 
     def _labels(self, node: Node) -> Iterator[Change]:
         """Neighbouring items with one label each; casez would take z for a value here."""

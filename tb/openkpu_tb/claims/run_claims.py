@@ -1,75 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the claims' tests outside a simulator and tells what became of each claim.
+"""Run the tests of the claims in the table tb/claims/claims.toml."""
 
-``python -m openkpu_tb.claims.run_claims icarus C1 C5`` (or ``ungated``) prints verdicts as JSON.
-"""
-
-import json
-import signal
-import sys
-import tempfile
+import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 
 from openkpu import configs
-from openkpu_tb import simrun
-from openkpu_tb.claims.claim import CLAIMS, IDS, VERDICTS, Claim
+from openkpu.checkout import ROOT
+from openkpu_tb.mutants import Fault
 from openkpu_tb.runs import launch
 
 CONFIG = "nano"
-MODULES = tuple(f"tb.claims.{n}_tests" for n in ("flow", "dma", "array", "memory", "control"))
-UNGATED = "tb.claims.ungated_tests"
+UNGATED = "tb.claims.ungated_tests"  # the other half of C6, of a build without the gate
 # a small weight buffer and pixel FIFO, so that small networks do not fit the one and fill the other
 PARAMS = {"PROBE": 1, "WBUF_ROWS": 64, "PIX_FIFO_DEPTH": 16}
-Verdicts = dict[str, str | None]  # claim -> what failed, None when nothing did
 
 
-def claims() -> list[Claim]:
-    """All claims in order; KeyError when one has no test."""
-    for module in MODULES:
-        import_module(module)
-    return [CLAIMS[id] for id in IDS]
+@dataclass(frozen=True)
+class ClaimFault(Fault):
+    """A fault that a claim's test has to see."""
+
+    breaks: str  # what is wrong then
+    gate: int = 1  # 0: the build without the gate runs
 
 
-def run_claim_tests(sim: str, wanted: Sequence[str] | None = None) -> Verdicts:
-    """Run the tests of some claims (all by default) in one simulation."""
-    found = [c for c in claims() if wanted is None or c.id in wanted]
-    modules = [m for m in MODULES if any(c.module == m for c in found)]
-    names = None if wanted is None else [c.test for c in found]
-    return _simulate(sim, modules, names, [c.id for c in found], PARAMS)
+@dataclass(frozen=True)
+class Claim:
+    """A claim and the cocotb test that shows it."""
+
+    id: str  # C1 .. C10
+    test: str  # module.coroutine
+    text: str  # what is claimed, in own words
+    modules: tuple[str, ...]  # Verilog files that do it, relative to the root
+    faults: tuple[ClaimFault, ...]
+
+    @property
+    def doc(self) -> str:
+        """What the test looks at."""
+        module, _, name = self.test.rpartition(".")
+        return " ".join(getattr(import_module(module), name).doc.split())
 
 
-def run_ungated(sim: str = "icarus") -> Verdicts:
-    """Run the part of C6 that needs a build without the gate."""
-    return _simulate(sim, [UNGATED], None, ["C6"], {**PARAMS, "GATE": 0})
+CLAIMS = tuple(
+    Claim(
+        **{
+            **row,
+            "modules": tuple(row["modules"]),
+            "faults": tuple(ClaimFault(**fault) for fault in row["faults"]),
+        }
+    )
+    for row in tomllib.loads((ROOT / "tb/claims/claims.toml").read_text(encoding="utf-8"))["claim"]
+)
+IDS = tuple(claim.id for claim in CLAIMS)
 
 
-def _simulate(
-    sim: str, modules: list[str], names: list[str] | None, ids: list[str], more: dict[str, int]
-) -> Verdicts:
-    """Verdicts on ``ids``; a claim that left none failed with the simulation."""
-    params = {**launch.parameters(configs.load_config(CONFIG)), **more}
-    with tempfile.TemporaryDirectory(prefix="openkpu_claims_") as tmp:
-        path = Path(tmp) / "verdicts"
-        path.touch()
-        trouble = "the simulation ended before it"
-        try:
-            launch.run_device(
-                sim,
-                ",".join(modules),
-                params,
-                testcase=names,
-                env={VERDICTS: str(path), **{f"OKPU_{k}": str(v) for k, v in params.items()}},
-            )
-        except simrun.SimError as error:
-            trouble = str(error)
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    left = {line["id"]: line["failure"] for line in lines}
-    return {id: left.get(id, trouble) for id in ids}
+def run_claims(sim: str, chosen: Sequence[Claim] = CLAIMS, gate: int = 1) -> None:
+    """Run the tests of some claims in one simulation; SimError when one fails.
 
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the simulation too
-    what, *ids = sys.argv[1:]
-    print(json.dumps(run_ungated() if what == "ungated" else run_claim_tests(what, ids or None)))
+    ``gate`` 0: the test of the build without the gate in place of them.
+    """
+    tests = [claim.test.rpartition(".") for claim in chosen]
+    params = {**launch.parameters(configs.load_config(CONFIG)), **PARAMS}
+    params |= {} if gate else {"GATE": 0}
+    launch.run_device(
+        sim,
+        ",".join(dict.fromkeys(module for module, *_ in tests)) if gate else UNGATED,
+        params,
+        testcase=[name for *_, name in tests] if gate else None,
+        env={f"OKPU_{name}": str(value) for name, value in params.items()},
+    )

@@ -56,6 +56,16 @@ module MULT18X18D #(
       p_q <= p[35:0];
     end
 
+  // other clocks, enables and resets, and the pipeline register, are not modelled
+  generate
+    if ((REG_INPUTA_CLK != "NONE" && REG_INPUTA_CLK != "CLK0") || REG_INPUTA_CE != "CE0" || REG_INPUTA_RST != "RST0"
+        || (REG_INPUTB_CLK != "NONE" && REG_INPUTB_CLK != "CLK0") || REG_INPUTB_CE != "CE0" || REG_INPUTB_RST != "RST0"
+        || (REG_OUTPUT_CLK != "NONE" && REG_OUTPUT_CLK != "CLK0") || REG_OUTPUT_CE != "CE0" || REG_OUTPUT_RST != "RST0"
+        || RESETMODE != "SYNC") begin : g_illegal
+      ILLEGAL_REGISTER_OF_MULT18X18D u_illegal ();
+    end
+  endgenerate
+
   wire unused = &{1'b0, p[37:36], SOURCEA, SOURCEB, C17, C16, C15, C14, C13, C12, C11, C10, C9, C8, C7, C6, C5, C4, C3, C2, C1, C0};
 endmodule
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu.layer import regmap
-from openkpu_tb.claims.claim import IDS
+from openkpu_tb.claims.run_claims import IDS
 from openkpu_tb.coverage.model import crosses
 from openkpu_tb.device.write_rules import RULES
 

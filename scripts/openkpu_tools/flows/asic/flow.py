@@ -8,17 +8,16 @@ cells are as strong as Yosys made them for the clock that is aimed at.
 """
 
 import argparse
+import functools
 import json
 import re
 import shutil
 import sys
-import tempfile
-import time
+from collections import Counter
 from pathlib import Path
 
 from openkpu import configs
-from openkpu.checkout import REPORTS, ROOT
-from openkpu_tb.simrun import builds
+from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
 from openkpu_tools.flows import eda, silicon_record, synth
 from openkpu_tools.flows.asic import macros as asic_macros
@@ -73,6 +72,20 @@ def synthesize(config: configs.Config, folder: Path) -> dict[str, dict]:
     return json.loads((folder / "netlist.json").read_text())["modules"]
 
 
+def write_netlist(modules: dict[str, dict], folder: Path) -> None:
+    """The modules as netlist.v, flip-flops by the net that they drive; memories are left out."""
+    (folder / "buffered.json").write_text(json.dumps({"modules": modules}))
+    script = [
+        "read_json buffered.json",
+        f"read_liberty -lib -ignore_miss_func {LIBRARY.name}",
+        "rename -wire -suffix _ff t:DFF*",
+        "write_verilog -noattr -noexpr -simple-lhs netlist.v",
+    ]
+    eda.run_yosys("\n".join(script), folder)
+    netlist = folder / "netlist.v"  # OpenSTA of 2019 reads no word signed
+    netlist.write_text(netlist.read_text().replace(" signed ", " "))
+
+
 def cell_areas() -> dict[str, float]:
     """Cell of the library -> its area."""
     found = re.findall(
@@ -99,21 +112,30 @@ def timing(folder: Path) -> list[dict]:
 
 def measure(config: configs.Config, folder: Path) -> dict:
     """Figures of a configuration: boxes, clock, worst paths."""
-    modules = synthesize(config, folder)
+    synthesized = synthesize(config, folder)
+    modules = asic_netlist.renamed(synthesized)
     macros = {
-        name: asic_macros.Memory.of(module)
-        for name, module in modules.items()
-        if synth.plain_module_name(name) in MACROS
+        new: asic_macros.Memory.of(modules[new])
+        for new, old in zip(modules, synthesized, strict=True)
+        if synth.plain_module_name(old) in MACROS
     }
-    asic_netlist.name_registers(modules)
     asic_netlist.buffer_nets(modules)
-    names = asic_netlist.short_names(modules)
-    (folder / "netlist.v").write_text(asic_netlist.asic_verilog(modules, names, set(macros)))
-    memories = {names[name]: memory for name, memory in macros.items()}
-    (folder / "macros.lib").write_text(asic_macros.liberty(memories))
+    write_netlist(modules, folder)
+    (folder / "macros.lib").write_text(asic_macros.liberty(macros))
     areas = cell_areas()
-    bits = {name: memory.bits for name, memory in macros.items()}
-    found = asic_netlist.boxes(modules, areas, bits, areas["NAND2X1"], DEPTH)
+    found = synth.box_table(
+        {
+            name: Counter(cell["type"] for cell in module["cells"].values())
+            for name, module in modules.items()
+            if name not in macros
+        },
+        {
+            "gates": {name: area / areas["NAND2X1"] for name, area in areas.items()},
+            "flip-flops": {name: 1 for name in areas if name.startswith("DFF")},
+            "memory bits": {name: memory.bits for name, memory in macros.items()},
+        },
+        DEPTH,
+    )
     print(f"mapped: {found[0]['gates']:,} NAND2 equivalents", flush=True)
     worst = timing(folder)
     return {
@@ -131,31 +153,26 @@ def measure(config: configs.Config, folder: Path) -> dict:
 def markdown(found: dict) -> str:
     """The figures as a page."""
     gops = 2 * found["macs"] * found["mhz"] / 1000
+    counted = ("gates", "flip-flops", "memory bits")
+    titles = ("NAND2 equivalents", *counted[1:])
+    boxes = [
+        ("&nbsp;" * 4 * row["level"] + row["box"], *(row[key] for key in ("instances", *counted)))
+        for row in found["boxes"]
+    ]
     lines = [
         f"# {found['config']} in standard cells (OSU 0.18 um)",
         "",
         f"`make asic CONFIG={found['config']}`: {found['macs']} MACs. Memories are macros without "
         "area and time; wires take no time.",
         "",
-        "| NAND2 equivalents | flip-flops | memory bits | MHz | GOPS |",
-        "|---|---|---|---|---|",
-        f"| {found['gates']:,} | {found['flip-flops']:,} | {found['memory bits']:,} | "
-        f"{found['mhz']} | {gops:.1f} |",
-        "",
-        "| box | instances | NAND2 equivalents | flip-flops | memory bits |",
-        "|---|---|---|---|---|",
+        *silicon_record.page_rows(
+            (*titles, "MHz", "GOPS"),
+            [(*(found[key] for key in counted), found["mhz"], f"{gops:.1f}")],
+        ),
+        *silicon_record.page_rows(("box", "instances", *titles), boxes),
+        *silicon_record.path_rows(found["paths"]),
     ]
-    for row in found["boxes"]:
-        name = "&nbsp;" * 4 * row["level"] + row["box"]
-        lines.append(
-            f"| {name} | {row['instances']} | {row['gates']:,} | {row['flip-flops']:,} | "
-            f"{row['memory bits']:,} |"
-        )
-    lines += ["", "| ns | from | to | boxes on the way (ns) |", "|---|---|---|---|"]
-    for path in found["paths"]:
-        way = ", ".join(f"{name} {ns}" for name, ns in path["boxes"].items())
-        lines.append(f"| {path['ns']} | {path['from']} | {path['to']} | {way} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def asic_judged(found: dict, args: argparse.Namespace) -> int:
@@ -184,33 +201,21 @@ def asic_arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when a tool fails or a figure is worse, 2 for a bad request."""
     args = asic_arguments(argv)
-    try:
-        config = configs.load_config(args.config)
-    except configs.ConfigError as error:
-        print(f"asic: {error}", file=sys.stderr)
-        return 2
+    config = configs.load_config(args.config)
     for what, there in (("sta", shutil.which("sta")), (LIBRARY, LIBRARY.exists())):
         if not there:
             hint = "expected Debian's packages opensta and qflow-tech-osu018"
-            print(f"asic: {what} is not there, {hint}", file=sys.stderr)
-            return 2
+            raise command.UsageError(f"{what} is not there, {hint}")
     silicon_record.expect(BASELINE, config.name, args.baseline)
-    began = time.monotonic()
     print(f"{config.name} in standard cells ...", flush=True)
-    out = REPORTS / "asic"
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="asic_", dir=builds()) as tmp:
-        try:
-            found = measure(config, Path(tmp))
-        except eda.ToolError as error:
-            print(f"FAIL {error}")
-            return 1
-    (out / f"{config.name}.json").write_text(json.dumps(found, indent=1) + "\n")
-    page = markdown(found)
-    (out / f"{config.name}.md").write_text(page)
-    print(page, end="")
+    try:
+        found = silicon_record.measured(
+            "asic", config.name, functools.partial(measure, config), markdown
+        )
+    except eda.ToolError as error:
+        print(f"FAIL {error}")
+        return 1
     print(f"reached: {found['gates']:,} NAND2 equivalents, {found['mhz']} MHz")
-    print(f"after {time.monotonic() - began:.0f} s")
     return asic_judged(found, args)
 
 
