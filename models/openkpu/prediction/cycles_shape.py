@@ -11,7 +11,6 @@ import dataclasses
 from functools import cached_property
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
@@ -60,7 +59,6 @@ class Shape:
     arg: LayerArg
     eight_bit: bool = True
 
-    # ---------------------------------------------------------------- machine
     @cached_property
     def lanes(self) -> int:
         return self.config.n_y * self.config.n_z
@@ -80,7 +78,6 @@ class Shape:
         """Bytes that the collector gives at a time."""
         return min(self.config.path_bytes, ENTRY)
 
-    # ------------------------------------------------------------------ layer
     @cached_property
     def mode(self) -> str:
         arg = self.arg
@@ -98,11 +95,6 @@ class Shape:
         return bool(self.arg.pool_task or self.arg.fp16)
 
     @cached_property
-    def row_bytes(self) -> int:
-        """Bytes of a row of B, a channel of the map of a product."""
-        return self.arg.i_row_wid * self.arg.i_col_high
-
-    @cached_property
     def kernel_3(self) -> bool:
         """Windows of 3x3 are read (element-wise layers have the kernel and no window)."""
         return self.arg.kernel == 3 and not self.arg.elementwise
@@ -113,10 +105,6 @@ class Shape:
         arg = self.arg
         taps = not (arg.fc or arg.depthwise) and arg.kernel == 3
         return taps and arg.i_row_wid >= ENTRY
-
-    @cached_property
-    def depthwise(self) -> bool:
-        return self.arg.depthwise
 
     @cached_property
     def in_pitch(self) -> int:
@@ -136,6 +124,11 @@ class Shape:
         return (
             bool(self.config.flat_maps) and plain and narrow and few and many and (ahead or again)
         )
+
+    @cached_property
+    def packed(self) -> int:
+        """Channels of a 1x1 layer that come with a tile word."""
+        return max(1, self.tile_word // (16 << self.in_pitch))
 
     @cached_property
     def row_channels(self) -> int:
@@ -158,12 +151,10 @@ class Shape:
         arg, pool = self.arg, self.arg.pool_type
         if arg.fc:
             return 1, 1
-        if pool in PICKS:
-            return arg.o_row_wid, arg.o_col_high
-        stride = 1 if pool in STRIDE_1 else POOL_STRIDE[pool]
-        if stride > 1:
-            return arg.o_row_wid * stride, arg.o_col_high * stride
-        return arg.i_row_wid, arg.i_col_high
+        if pool in STRIDE_1 or (pool not in PICKS and POOL_STRIDE[pool] == 1):
+            return arg.i_row_wid, arg.i_col_high
+        stride = 1 if pool in PICKS else POOL_STRIDE[pool]
+        return arg.o_row_wid * stride, arg.o_col_high * stride
 
     @cached_property
     def pooled(self) -> bool:
@@ -184,7 +175,6 @@ class Shape:
         whole = self.in_pitch == 2 and self.line_rows == 1
         return self.pair and whole and not self.arg.elementwise
 
-    # ---------------------------------------------------------------- weights
     @cached_property
     def steps(self) -> int:
         """Reduction steps of a group; of a depthwise layer with a pool its channels."""
@@ -197,23 +187,14 @@ class Shape:
     @cached_property
     def channel_words(self) -> int:
         """Words of nine weights of an output channel."""
-        return 1 if self.depthwise else self.steps
-
-    @cached_property
-    def last_word(self) -> int:
-        """Weights of a channel's last word."""
-        if self.depthwise:
-            return 9 if self.arg.kernel == 3 else 1
-        if self.mode == TAPS:
-            return 9
-        return (self.arg.taps - 1) % 9 + 1
+        return 1 if self.arg.depthwise else self.steps
 
     @cached_property
     def groups(self) -> int:
         """Groups of n_z output channels; neurons of a fully connected layer."""
         if self.arg.fc:
             return self.arg.o_ch_num
-        return 1 if self.depthwise else ceil_div(self.arg.o_ch_num, self.config.n_z)
+        return 1 if self.arg.depthwise else ceil_div(self.arg.o_ch_num, self.config.n_z)
 
     @cached_property
     def param_rows(self) -> int:
@@ -223,31 +204,31 @@ class Shape:
     @cached_property
     def weight_rows(self) -> int:
         """Rows of the weight buffer that the layer takes in all."""
-        if self.depthwise:
+        if self.arg.depthwise:
             return ceil_div(self.arg.o_ch_num, self.config.n_z)
         words = self.groups * self.steps
         return ceil_div(words, self.config.n_z) if self.arg.fc else words
 
     @cached_property
-    def bytes_a_weight(self) -> int:
-        return 1 if self.eight_bit and not self.arg.fp16 else 2
+    def weight_bytes(self) -> int:
+        """Bytes of the weights in storage."""
+        one = 1 if self.eight_bit and not self.arg.fp16 else 2
+        return 0 if self.arg.pool_task else one * self.arg.weight_count
 
     @cached_property
     def share(self) -> int:
         """Groups of a 1x1 layer that share a reading of its input (layer_share)."""
         if self.mode != CHAN:
             return 1
-        pitch = 16 << self.in_pitch
-        packed = max(1, self.tile_word // pitch)
         if self.flat:
-            lines = STRIPE // self.arg.i_row_wid + 2
-            array, fill = STRIPE // self.config.n_y, {4: 3, 2: 5}.get(packed, 9) * lines
+            lines, width, words = STRIPE // self.arg.i_row_wid + 2, STRIPE, 1
+            array = STRIPE // self.config.n_y
         else:
             line = 1 << self.stripe_log2
-            width = (self.grid[0] - 1) % line + 1
-            array = ceil_div(width, self.config.n_y) * (STRIPE // line)
+            lines, width = STRIPE // line, (self.grid[0] - 1) % line + 1
+            array = ceil_div(width, self.config.n_y) * lines
             words = ceil_div(width << self.stride_log2, self.tile_word)
-            fill = {4: 3, 2: 5}.get(packed, 9 * words) * (STRIPE // line)
+        fill = {4: 3, 2: 5}.get(self.packed, 9 * words) * lines
         return next((n for n in SHARES[:3] if n * array >= fill), SHARES[3])
 
     @cached_property
@@ -255,97 +236,61 @@ class Shape:
         """Groups of a block: as many as share a reading and fit half of the weight buffer."""
         if self.arg.fc:
             return self.groups
-        if self.depthwise:
+        if self.arg.depthwise:
             return 1
-        block = 1
-        while block < min(self.groups, self.share):
-            if (block + 1) * self.steps > self.config.wbuf_rows // 2:
-                break
-            block += 1
-        return block
+        half = self.config.wbuf_rows // 2 // self.steps
+        return max(1, min(self.groups, self.share, half))
 
     @cached_property
     def held(self) -> bool:
         """A stripe's input fits the tile buffer: it is read once for a block."""
         entries = ceil_div(self.steps, ENTRY) if self.arg.fc else self.steps
-        return not self.depthwise and entries < self.config.tile_rows
+        return not self.arg.depthwise and entries < self.config.tile_rows
 
-    # ---------------------------------------------------------------- stripes
     @cached_property
     def stripes(self) -> list[Stripe]:
-        """Left to right, top to bottom."""
-        if self.flat:
-            return self._flat_stripes()
+        """Left to right, top to bottom; 64 pixels each of a flat layer's one line."""
         width, height = self.grid
+        if self.flat:
+            pixels = _cuts(width * height, STRIPE)
+            return [self._flat_stripe(first, count, last) for first, count, last in pixels]
         line = 1 << self.stripe_log2
-        high = STRIPE // line
-        over = 1 if self.arg.pool_type in STRIDE_1 else 0
-        rows, y = [], 0
-        while True:
-            lines, bottom = min(high, height - y), height - y <= high
-            rows.append((y, lines, bottom))
-            if bottom:
-                break
-            y += high - over
-        found = []
-        for y, lines, bottom in rows:
-            x = 0
-            while True:
-                wide, right = min(line, width - x), width - x <= line
-                found.append(self._stripe(x, y, wide, lines, right, bottom))
-                if right:
-                    break
-                x += line - over
-        return found
+        over = int(self.arg.pool_type in STRIDE_1)
+        return [
+            self._stripe(x, y, wide, lines, right, bottom)
+            for y, lines, bottom in _cuts(height, STRIPE // line, over)
+            for x, wide, right in _cuts(width, line, over)
+        ]
 
-    def _flat_stripes(self) -> list[Stripe]:
-        """64 pixels each of a flat layer's one line."""
-        width, found = self.arg.i_row_wid, []
-        pixels = width * self.arg.i_col_high
-        for first in range(0, pixels, STRIPE):
-            count = min(STRIPE, pixels - first)
-            reads = self._pieces(first, count, STRIPE)
-            last = min((first + count - 1) % width + 1, count)  # pixels of the last line
-            reads += int((count - last) // self.tile_word != (count - 1) // self.tile_word)
-            leaves = self._pieces(first, count, LEAST_PITCH)
-            ends = first + count == pixels
-            # known to be there when the line is in which the next stripe begins
-            line = self.arg.i_col_high - 1 if ends else (first + count) // width
-            top = first < width
-            found.append(Stripe(count, 1, 0, ends, ends, reads, 1, top, line, leaves))
-        return found
-
-    def _pieces(self, first: int, count: int, word: int) -> int:
-        """Parts of a flat stripe that lie in one line of the map and one word of the stripe."""
-        at = range(first, first + count)
-        return sum(n == first or n % self.arg.i_row_wid == 0 or (n - first) % word == 0 for n in at)
+    def _flat_stripe(self, first: int, count: int, last: bool) -> Stripe:
+        """A part of each line for itself; known to be there with the line of the next stripe."""
+        width = self.arg.i_row_wid
+        reads = (first + count - 1) // width - first // width + 1
+        tail = min((first + count - 1) % width + 1, count)  # pixels of the last line
+        crosses = (count - tail) // self.tile_word != (count - 1) // self.tile_word
+        line = (first + count) // width - int(last)
+        leaves = reads + (count - 1) // LEAST_PITCH
+        return Stripe(count, 1, 0, last, last, reads + crosses, 1, first < width, line, leaves)
 
     def _stripe(self, x: int, y: int, wide: int, lines: int, right: bool, bottom: bool) -> Stripe:
         """What fill_stripe and fill_seq make of a stripe."""
-        log2, arg = self.stride_log2, self.arg
-        top, end = y << log2, (y + lines - 1) << log2
-        if self.kernel_3:
-            first = max(0, top - 1)
-            last = min(arg.i_col_high - 1, end + 1)
-        else:
-            first, last = top, end
-        if not self.kernel_3:
-            in_lines = lines
-        elif log2 < 2:
-            in_lines = last - first + 1
-        else:
-            in_lines, at = 1, first
-            while (step := 2 if at % 4 == 1 else 1) <= last - at:
-                at, in_lines = at + step, in_lines + 1
+        log2, arg, around = self.stride_log2, self.arg, int(self.kernel_3)
+        first = max(0, (y << log2) - around)
+        last = (y + lines - 1) << log2
+        in_lines = lines
+        if around:
+            last = min(arg.i_col_high - 1, last + 1)
+            # one of four lines is not read where every fourth is computed
+            in_lines = sum(log2 < 2 or n % 4 != 2 for n in range(first, last + 1))
         low = (x << log2) + int(arg.pool_type == LATE_PICK)
-        begin = max(0, low - 1) if self.kernel_3 else low
-        stop = min(arg.i_row_wid - 1, low + ((wide - 1) << log2) + int(self.kernel_3))
+        begin = max(0, low - around)
+        stop = min(arg.i_row_wid - 1, low + ((wide - 1) << log2) + around)
         words = stop // self.tile_word - begin // self.tile_word + 1
         return Stripe(wide, lines, x, right, bottom, in_lines, words, first == 0, last)
 
     def sweep(self, stripe: Stripe) -> int:
         """Issues over the pixels of a stripe."""
-        if not self.depthwise:
+        if not self.arg.depthwise:
             return stripe.lines * ceil_div(stripe.width, self.config.n_y)
         return self._lane_chunks(stripe.lines, stripe.width, 1 << self.stripe_log2)
 
@@ -358,7 +303,6 @@ class Shape:
         chunk = min(self.lanes, self.tile_word)
         return ceil_div(slots * slot, chunk) if chunk >= slot else slots * ceil_div(width, chunk)
 
-    # ----------------------------------------------------------------- output
     def row_words(self, width: int, slots: int) -> int:
         """Words of a depthwise row that leave: ``slots`` channels, ``width`` pixels of each."""
         per_word = max(1, self.out_word // (16 << self.in_pitch))
@@ -378,37 +322,22 @@ class Shape:
         if pool in STRIDE_1:
             lines = stripe.lines - int(not stripe.bottom)
             width = stripe.width - int(not stripe.right)
-            crossing = 0
-            for part in range(0, width, piece):
-                count = min(piece, width - part)
-                crossing += int((stripe.left + part) % word + count > word)
+            parts = [(n, min(piece, width - n)) for n in range(0, width, piece)]
+            crossing = sum((stripe.left + n) % word + count > word for n, count in parts)
             # with a narrow path both lines of a window are read
             return lines * (ceil_div(width, piece) * (1 if word == 64 else 2) + crossing)
-        if POOL_STRIDE[pool] == 2:
-            both = word == 64 or (word == 32 and self.stripe_log2 == 4)
-            lines = ceil_div(stripe.lines, 2 if both else 1)
-        else:
-            lines = ceil_div(stripe.lines, word // 16)
+        both = word == 64 or (word == 32 and self.stripe_log2 == 4)
+        together = word // 16 if POOL_STRIDE[pool] != 2 else 2 if both else 1
+        lines = ceil_div(stripe.lines, together)
         return lines * max(1, ceil_div(stripe.width // POOL_STRIDE[pool], piece))
 
-    # -------------------------------------------------------------------- bus
     @cached_property
-    def loads(self) -> list[tuple[int, int]]:
-        """(address, bytes) of the weight loads."""
-        arg = self.arg
-        if arg.pool_task:
-            return []
-        one = arg.taps * self.bytes_a_weight
-        found = []
-        for n in range(arg.load_time):
-            channels = min(arg.o_ch_num_coef, arg.o_ch_num - n * arg.o_ch_num_coef)
-            found.append((arg.para_start_addr + n * arg.para_size, channels * one))
-        return found
+    def all_out_words(self) -> int:
+        """... of the layer."""
+        return sum(map(self.out_words, self.stripes)) * self.arg.o_ch_num
 
-    @cached_property
-    def tables(self) -> list[tuple[int, int]]:
-        """(address, bytes) of activation table and batch-norm words."""
-        arg = self.arg
-        if self.bare:
-            return []
-        return [(arg.active_addr, ACT_BYTES), (arg.bwsx_base_addr, BN_BYTES * arg.o_ch_num)]
+
+def _cuts(size: int, most: int, over: int = 0) -> list[tuple[int, int, bool]]:
+    """(first, count, it is the last) of parts of a length, each ``over`` into the one before."""
+    starts = range(0, max(1, size - over), most - over)
+    return [(at, min(most, size - at), at + most >= size) for at in starts]
