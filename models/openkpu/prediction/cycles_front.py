@@ -27,7 +27,6 @@ PUSH = 2  # cycles of a word that a host pushes: two accesses
 HOST_SERVES = 10  # cycles from the interrupt to the first word of the next burst of layers
 LIST_START = 2  # from the start to the request of the list
 LIST_AGAIN = 3  # ... from the last word of a list to the request of the next one
-LIST_MOVED = 4  # ... from the end of an inference, when the one after the next is due
 BURST_WORDS = 16  # words of a burst of weights or tables
 LIST_DEPTH, LIST_BURST = 8, 4  # words of the FIFO of the list channel, of its bursts
 ISSUE = 7  # from a request to its first word on an idle bus: channel, arbiter, master
@@ -166,8 +165,7 @@ class Front:
             given = max(given, self.pops[number - QUEUE - 1] + 1 if number > QUEUE else 0)
             while self.bus.now < given and not self._next():
                 yield False
-            while (words := self._words(number, given)) is None:
-                yield self._next()
+            words = self._words(number, given)
             self.collects.append(words)
             blocks = shape.block if shape.mode in (TAPS, CHAN) else 1
             decoded = words + (DECODE_FC if shape.mode == FC else DECODE) + max(2, blocks)
@@ -196,7 +194,7 @@ class Front:
             return False
         return waits
 
-    def _words(self, number: int, given: float) -> float | None:
+    def _words(self, number: int, given: float) -> float:
         """Cycle of a layer's last word; the decoder is free from cycle ``given`` on."""
         if not self.tasks:
             arrive = self._pushed(number)
@@ -209,12 +207,8 @@ class Front:
                 cycles += max(0, size - LIST_DEPTH) * 2
             self.bus.read(given, size)
             return given + cycles
-        asked: float = LIST_START if not inference else self.collects[-1] + LIST_AGAIN
-        if inference > 1:
-            if len(self.pops) < number - self.length:
-                return None
-            asked = max(asked, self.pops[number - self.length - 1] + LIST_MOVED)
-        return max(asked + ISSUE + ARRIVES + cycles, given + cycles)
+        asked = self.collects[-1] + LIST_AGAIN if inference else LIST_START
+        return max(asked + ISSUE + ARRIVES, given) + cycles
 
     def _pushed(self, number: int) -> float:
         """Cycle of the host's push of a layer's first word."""
