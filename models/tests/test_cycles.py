@@ -16,12 +16,13 @@ from openkpu.generators.generate_tasks import random_elementwise
 from openkpu.kmodel import loads_kmodel
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.conv import needed_macs
+from openkpu.layer.decoded import DWROW
 from openkpu.layer.layout import Layout
 from openkpu.prediction import cycles, cycles_maps, cycles_pool
 from openkpu.prediction.cycles import BOUNDS, LayerCycles
 from openkpu.prediction.cycles_front import Bus
 from openkpu.prediction.cycles_model import predict_model, predict_network
-from openkpu.prediction.cycles_shape import DWROW, Shape
+from openkpu.prediction.cycles_shape import Shape
 from openkpu.prediction.roofline import layer_cycles
 from openkpu.products.matmul import plan_matmul
 from openkpu.products.matmul_lists import network_of
@@ -294,6 +295,6 @@ def test_stripes_cover_the_grid() -> None:
     ]:
         shape = Shape(K210, LayerArg.make(*sizes, **fields))
         covered = sum(stripe.width * stripe.lines for stripe in shape.stripes)
-        assert covered == shape.grid[0] * shape.grid[1]
+        assert covered == shape.on.kw * shape.on.kh
     lapped = Shape(K210, LayerArg.make(3, 20, 40, 8, pool=9))
     assert sum(s.width * s.lines for s in lapped.stripes) > 20 * 40

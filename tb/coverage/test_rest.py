@@ -22,6 +22,7 @@ from openkpu.generators.generate_lists import ALL_KINDS, random_list
 from openkpu.generators.generate_pools import map_layer, random_pool
 from openkpu.generators.generate_products import random_product
 from openkpu.generators.generate_tasks import random_elementwise
+from openkpu.layer import decoded
 from openkpu.layer.pool_layer import pool_layer
 from openkpu.layer.pool_tasks import KINDS
 from openkpu.layer.vectors import VectorLayer
@@ -187,7 +188,7 @@ def float16_layer(rng: np.random.Generator, bin: Bin) -> VectorLayer:
             continue
         x = rng.integers(0, 256, (k, h, w), dtype=np.uint8)
         layer = random_fp16(rng, x=x, m=int(rng.integers(1, 14)), wide=wide, case=" ".join(bin))
-        if classify(descriptor.describe_layer(layer.arg, descriptor.Sizes())) == ("float16", bin):
+        if classify(descriptor.describe_layer(layer.arg, decoded.Sizes())) == ("float16", bin):
             return layer
     raise AssertionError(f"no product in a thousand draws falls into {bin}")
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cycles of layers, segments and models without a simulator (docs/architecture.md 15).
 
-A model of the machine's parts on a time line, each with the constants of its RTL: what runs ahead
-(cycles_front, cycles_bus), the array (cycles_array), pooling tasks (cycles_pool), maps on their way
-(cycles_maps). Cycles are those of the reports: PERF_TOTAL from one layer's end to the next one's.
+A model of the machine's parts on a time line: what runs ahead (cycles_front), the array
+(cycles_array), pooling tasks (cycles_pool), maps on their way (cycles_maps). Cycles are those of
+the reports: PERF_TOTAL from one layer's end to the next one's.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Sequence
 
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, LayerArg
+from openkpu.layer.decoded import FC
 from openkpu.layer.layout import Layout, map_bytes
 from openkpu.prediction import cycles_fp16, cycles_pool
 from openkpu.prediction import cycles_maps as maps
 from openkpu.prediction.cycles_array import Engine
 from openkpu.prediction.cycles_front import Front
-from openkpu.prediction.cycles_shape import FC, POOL, Shape
+from openkpu.prediction.cycles_shape import POOL, Shape
 
 BOUNDS = ("array", "bus", "input", "output", "control")
 DONE = 2  # from the end of a layer's work to layer_done
@@ -95,9 +96,8 @@ def predict_layers(
             begin = max(begin, there + maps.LOADED)
         if follows and place == ask:
             due = begin + ASKS
-        leaving = None
-        if shape.arg.store_map or (last and tasks):
-            leaving = maps.Leaving(front, shape.arg)
+        goes = shape.arg.store_map or (last and tasks)
+        leaving = maps.Leaving(front, shape.arg) if goes else None
         whole = leaving.written if leaving else lambda at, channels, used: None
         parts: dict[str, int] = dict.fromkeys(BOUNDS, 0)
         if shape.mode == POOL:
@@ -112,9 +112,7 @@ def predict_layers(
             engine.whole = whole
             if load is not None and load.by_lines:
                 engine.line = load.line
-            end = engine.run()
-            if load is not None and load.by_lines:
-                end = max(end, load.end + maps.LOADED - 1)
+            end = max(engine.run(), load.end + maps.LOADED - 1 if load is not None else 0)
             parts |= engine.waits | {"array": engine.issues}
             parts["output"] += end - engine.now
         work = end
@@ -136,8 +134,8 @@ def predict_layers(
         cycles = end + DONE - before
         parts["control"] = cycles - sum(parts.values())
         reads = sum(front.reads(number)) + (LIST_BYTES if tasks else 0)
-        comes = map_bytes(shape.arg.in_shape) if load else 0
-        goes = map_bytes(shape.arg.out_shape) if leaving else 0
+        sizes = [map_bytes(at) for at in (shape.arg.in_shape, shape.arg.out_shape)]
+        comes, goes = sizes[0] if load else 0, sizes[1] if leaving else 0
         found.append(LayerCycles(shape, cycles, parts, reads, comes, goes))
         start, before = end + NEXT, end + DONE
     return Run(found, after)

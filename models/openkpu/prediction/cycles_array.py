@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from openkpu.arithmetic.integers import ceil_div
+from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.prediction.cycles_front import Front
-from openkpu.prediction.cycles_shape import DWROW, ENTRY, FC, TAPS, Shape, Stripe
+from openkpu.prediction.cycles_shape import ENTRY, Shape, Stripe
 
 FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
 STRIPE_SETUP = 4  # a stripe takes so long to work out; one from below line 0 a cycle more
@@ -45,7 +46,8 @@ class Engine:
         self.waits = {"input": 0, "bus": 0, "output": 0}
         self.issues = 0
         self.now = start + 1  # next issue
-        self.ready = max(start + 1, front.table() + 2) + TABLE_READY - 2  # sums may leave
+        table = front.until(front.tables, front.first_table)
+        self.ready = max(start - 1, table) + TABLE_READY  # sums may leave
         # the fill: cycle of its next step; of each entry: there, free again; of a reading the cost
         # of each entry, and the first one
         self.fill = start + FIRST_WORD
@@ -53,12 +55,10 @@ class Engine:
         self.freed: list[int] = []
         self.costs: list[int] = []
         self.base = self.reads = 0
-        self.ahead = (
-            0 if shape.mode in (TAPS, FC) else shape.line_rows if shape.mode == DWROW else 1
-        )
+        self.ahead = {CHAN: 1, DWROW: shape.line_rows}.get(shape.mode, 0)  # entries, free as well
         self.begun: int | None = None  # the stripe at work was taken: the next one is worked out
         # a map that comes line by line: from when on a line is there; cycles lost to that so far
-        self.line: Callable[[int], int] | None = None
+        self.line: Callable[[int], int] = lambda number: 0
         self.late = 0
         # the way out: the post lanes take sums again; the last word of each job is read
         n_z = shape.config.n_z
@@ -75,15 +75,10 @@ class Engine:
 
     def run(self) -> int:
         """All issues, then the end of the write-back."""
-        if self.shape.mode == DWROW:
-            self._depthwise_rows()
-        elif self.shape.mode == FC:
-            self._fully_connected()
-        else:
-            self._stripes()
+        modes = {DWROW: self._depthwise_rows, FC: self._fully_connected}
+        modes.get(self.shape.mode, self._stripes)()
         return self.last + self.drain
 
-    # ------------------------------------------------------------------ the fill
     def _read(self, costs: list[int]) -> None:
         """The next reading: cycles of each of its entries."""
         self.costs, self.base = costs, len(self.filled)
@@ -104,13 +99,10 @@ class Engine:
         """The fill comes to the next stripe."""
         if self.begun is not None:
             self.fill = max(self.fill, self.begun + STRIPE_SETUP + int(not stripe.top))
-        if self.line is not None:
-            there = self.line(stripe.last_y)
-            self.late += max(0, there - self.fill)
-            self.fill = max(self.fill, there)
+        there = max(self.fill, self.line(stripe.last_y))
+        self.late, self.fill = self.late + there - self.fill, there
         self.begun = self.fill - 1
 
-    # ------------------------------------------------------------------- issues
     def _sweep(self, entry: int, count: int, weights: int, prow: int | None) -> int:
         """``count`` issues of one entry: the cycle of the last one.
 
@@ -122,7 +114,8 @@ class Engine:
         ready = max(tile, weights)
         last = ready + count - 1
         if prow is not None:
-            ready = max(ready, self.ready, self.front.param_row(prow) + ROW_SEEN)
+            params = self.front.until(self.front.params, self.front.first_param + prow)
+            ready = max(ready, self.ready, params + ROW_SEEN)
             last = self._lanes(ready, count)
             self.waits["output"] += last - ready - count + 1
         late = min(self.late, tile - now)  # lines of the map that had not come
@@ -136,8 +129,7 @@ class Engine:
     def _lanes(self, ready: int, count: int) -> int:
         """Sums of so many issues leave from a cycle on: that of the last issue."""
         share = self.shape.config.post_share
-        over = len(self.released) - self.limit
-        room = self.released[over] + 1 if over >= 0 else 0
+        room = self.released[-self.limit] + 1 if len(self.released) >= self.limit else 0
         last = max(ready, room, self.post) + (count - 1) * share
         self.post = last + share
         return last
@@ -158,7 +150,6 @@ class Engine:
     def _free_entries(self, count: int = 1) -> None:
         self.freed.extend([self.now - 1 + FREED] * count)
 
-    # -------------------------------------------------------------------- modes
     def _costs(self, stripe: Stripe) -> list[int]:
         """Cycles of the fill for each entry of a stripe: a channel, or nine of a 1x1 layer, where
         those of a word come together."""
@@ -166,15 +157,16 @@ class Engine:
         words, channels = maps * stripe.in_lines * stripe.in_words, shape.arg.i_ch_num
         if shape.mode == TAPS:
             return [words] * channels
-        ends = [ceil_div(min(at + NINE, channels), shape.packed) for at in range(0, channels, NINE)]
+        packed = max(1, shape.tile_word // (16 << shape.in_pitch))
+        ends = [ceil_div(min(at + NINE, channels), packed) for at in range(0, channels, NINE)]
         return [(end - before) * words for end, before in zip(ends, [0, *ends], strict=False)]
 
     def _stripes(self) -> None:
         """Block > stripe > group > step; with out32 the last step four times, or bytes 1 to 3 of
         its sums beside the array.  Depthwise: stripe > channel, and every issue gives sums."""
         shape, n_z, deep = self.shape, self.shape.config.n_z, self.shape.arg.depthwise
-        groups, block = (shape.arg.o_ch_num,) * 2 if deep else (shape.groups, shape.block)
-        steps = 1 if deep else shape.steps
+        groups, block = (shape.arg.o_ch_num,) * 2 if deep else (shape.on.groups, shape.on.block)
+        steps = 1 if deep else shape.on.steps
         for first in range(0, groups, block):
             for stripe in shape.stripes:
                 self._stripe(stripe)
@@ -183,9 +175,9 @@ class Engine:
                 count, words = shape.sweep(stripe), shape.out_words(stripe)
                 last_group = min(first + block, groups) - 1
                 for group in range(first, last_group + 1):
-                    if not deep and not shape.held and group != first:
+                    if not deep and not shape.on.held and group != first:
                         self._read(costs)
-                    frees = deep or not shape.held or group == last_group
+                    frees = deep or not shape.on.held or group == last_group
                     if deep:
                         base, row, channels = self.base + group, group // n_z, 1
                         rows = int(group % n_z == n_z - 1 or group == last_group)
@@ -269,14 +261,14 @@ class Engine:
         ahead = FC_WORDS + int(word <= FC_SHORT)
         parts = [ceil_div(min(word, width - at), NINE) for at in range(0, width, word)]
         line = sum(max(part, (part + FC_WORK) / ahead) for part in parts)
-        entries = ceil_div(shape.steps, ENTRY)
+        entries = ceil_div(shape.on.steps, ENTRY)
         each = int(line * shape.arg.taps / width / entries)
         at = freed = 0  # words of the layer so far; rows of them that are free again
-        for neuron in range(shape.groups):
-            if not neuron or not shape.held:
+        for neuron in range(shape.on.groups):
+            if not neuron or not shape.on.held:
                 self._read([each] * entries)
             for entry in range(entries):
-                count = min(ENTRY, shape.steps - entry * ENTRY)
+                count = min(ENTRY, shape.on.steps - entry * ENTRY)
                 ends, at = entry == entries - 1, at + count
                 # the last row comes when the others are used
                 weights = front.row((at - 1) // n_z) + ROW_SEEN - max(0, count - 1 - (at - 1) % n_z)
@@ -285,8 +277,8 @@ class Engine:
                     self._sweep(there, count - int(ends), weights, None)
                 if ends:
                     self._job(self._sweep(there, 1, weights, neuron // n_z), 1, 1)
-                if not shape.held or neuron == shape.groups - 1:
+                if not shape.on.held or neuron == shape.on.groups - 1:
                     self._free_entries()
-                done = at // n_z if at < shape.groups * shape.steps else shape.weight_rows
+                done = at // n_z if at < shape.on.groups * shape.on.steps else shape.weight_rows
                 self._free_rows(done - freed)
                 freed = done

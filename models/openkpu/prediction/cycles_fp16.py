@@ -37,13 +37,13 @@ def predict_fp16_layer(shape: Shape, front: Front, start: int) -> tuple[int, int
     column_groups = ceil_div(shape.arg.i_row_wid * shape.arg.i_col_high, 2 * columns)
     now, free = start + FIRST, 0  # next step; the last sums have left
     for at in range(groups):
-        base = at // parts * shape.steps  # row of weights
+        base = at // parts * shape.on.steps  # row of weights
         for _ in range(column_groups):
-            for row in range(shape.steps):
+            for row in range(shape.on.steps):
                 now = max(now, front.row(base + row) + ROW_SEEN)
                 now += min(9, shape.arg.i_ch_num - 9 * row)
             now = max(now - 1, free) + 1
             free = now - 1 + HELD + moves
         if at % parts == parts - 1 or at == groups - 1:
-            front.rows_freed.extend([now - 1 + ROW_FREED] * shape.steps)
+            front.rows_freed.extend([now - 1 + ROW_FREED] * shape.on.steps)
     return now - 1 + WRITTEN + moves, groups * column_groups * shape.arg.i_ch_num

@@ -16,7 +16,8 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, WORDS
-from openkpu.prediction.cycles_shape import CHAN, FC, POOL, TAPS, Shape
+from openkpu.layer.decoded import CHAN, FC, TAPS
+from openkpu.prediction.cycles_shape import POOL, Shape
 
 # layer_decode: from the last word of a layer to the descriptor, besides the steps of the blocks
 DECODE = 25
@@ -136,7 +137,6 @@ class Front:
         self.loaded_params = 0  # rows of parameters of the layers before
         self.feed = self._run()
 
-    # --------------------------------------------------------------- moving on
     def advance(self, upto: float) -> None:
         """Read what can be read up to a cycle."""
         while self.bus.now < upto and not next(self.feed):
@@ -167,7 +167,7 @@ class Front:
                 yield False
             words = self._words(number, given)
             self.collects.append(words)
-            blocks = shape.block if shape.mode in (TAPS, CHAN) else 1
+            blocks = shape.on.block if shape.mode in (TAPS, CHAN) else 1
             decoded = words + (DECODE_FC if shape.mode == FC else DECODE) + max(2, blocks)
             self.decoded.append(decoded)
             if self.tasks and not number:  # its pixels go first
@@ -221,7 +221,6 @@ class Front:
         """Cycle of the host's first look at the status behind the last push."""
         return int(self._pushed(len(self.shapes) - 1)) + WORDS * PUSH + 1
 
-    # ------------------------------------------------------------------ tables
     def _tables(self, shape: Shape, number: int, ready: float) -> bool:
         """Table and parameters of a layer; False: it is not known when there is room for them."""
         if shape.bare:
@@ -245,7 +244,6 @@ class Front:
         self.params += [first + min(at, count) * rate for at in range(n_z, count + n_z, n_z)]
         return True
 
-    # ----------------------------------------------------------------- weights
     def _weights(self, shape: Shape, number: int, decoded: float, given: float) -> Iterator[bool]:
         """Rows of weights of a layer, a channel or a row at a time."""
         config, arg, word = self.config, shape.arg, self.config.bus_bytes
@@ -256,13 +254,13 @@ class Front:
         ready = decoded + ISSUE + 1
         load = given + 2
         ring, params = config.wbuf_rows, config.param_chans // config.n_z
-        words, rows = shape.channel_words, shape.weight_rows
+        words = 1 if arg.depthwise else shape.on.steps  # of a channel
+        total = words * arg.o_ch_num
         if shape.mode == FC or shape.arg.depthwise:  # words dealt over the banks, row by row
-            span, each, total = 1, 1, words * arg.o_ch_num
-            parts = [min(config.n_z, total - n * config.n_z) for n in range(rows)]
+            span = each = 1
+            parts = [min(config.n_z, total - n) for n in range(0, total, config.n_z)]
         else:  # channel by channel, the last one of a group completes its rows
             span, each, parts = words, config.n_z, [words] * arg.o_ch_num
-            total = words * arg.o_ch_num
         size = shape.weight_bytes / total
         serial = 1 if config.ahb_width > 32 or shape.bare else 4 if not shape.eight_bit else 2
         kept = ready - ISSUE + KEPT_FIRST
@@ -276,7 +274,7 @@ class Front:
                     yield True
                 free = max(free, self.rows_freed[over - 1] - span)
             over = self.loaded_params + group - params
-            if shape.mode != FC and not shape.bare and over >= 0:
+            if over >= 0 and shape.mode != FC and not shape.bare:
                 while len(self.params_freed) <= over:
                     yield True
                 free = max(free, self.params_freed[over])
@@ -287,8 +285,8 @@ class Front:
                 due = max(ready, free - config.wgt_fifo_depth)
                 there = self.bus.read(due, cost + gaps) + ARRIVES
             before = load
-            channels = part if arg.depthwise else 1
-            load = max(load + max(part, serial * channels), there, free + max(part, cost))
+            constants = serial * part if arg.depthwise else serial
+            load = max(load + max(part, constants), there, free + max(part, cost))
             if not arg.kept_weights:
                 self.bus.now = max(self.bus.now, load - config.wgt_fifo_depth - ARRIVES)
             if ends:
@@ -310,7 +308,6 @@ class Front:
         tables = 0 if shape.bare else ACT_BYTES + (0 if reuse else BN_BYTES * shape.arg.o_ch_num)
         return weights, tables
 
-    # ------------------------------------------------------- what the array asks
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""
         at = self.until(self.decoded, layer)
@@ -322,15 +319,6 @@ class Front:
         """Cycle in which a row of weights of the layer at work was complete."""
         return self.until(self.rows, self.first_row + number)
 
-    def param_row(self, number: int) -> int:
-        """Cycle in which a row of parameters of the layer at work was complete."""
-        return self.until(self.params, self.first_param + number)
-
-    def table(self) -> int:
-        """Cycle in which the table of the layer at work was complete."""
-        return self.until(self.tables, self.first_table)
-
-    # ------------------------------------------------------- what the array tells
     def leave(self, shape: Shape, at: int) -> None:
         """The layer at the head of the queue leaves it; the next one's rows follow its own."""
         self.pops.append(at)

@@ -48,7 +48,9 @@ class Coming:
         at += ISSUE
         if self.by_lines:
             at += LINES_FIRST + layout.height.bit_length()
-            line += NEXT_LINE + TURN * min(1, shape.all_out_words / (line + NEXT_LINE) / lines)
+            line += NEXT_LINE
+            writes = sum(map(shape.out_words, shape.stripes)) * shape.arg.o_ch_num
+            line += TURN * min(1, writes / line / lines)
         cycles = max(line * lines, words)
         if front.tables:  # not before the first reads of a run
             front.advance(at)
@@ -128,13 +130,8 @@ def to_host(front: Front, arg: LayerArg, end: int) -> tuple[int, int]:
 def host_moves(layout: Layout) -> int:
     """Cycles in which the host writes or reads a map through the window of the AI RAM.
 
-    A map whose lines fill their rows is one block of words; any other is moved line by line, each
-    as words, a half-word and a byte.
+    Each line is moved as words, a half-word and a byte.
     """
-    if layout.width % ENTRY == 0:
-        accesses = ceil_div(layout.channels * layout.height * layout.width, 4)
-    else:
-        rest = layout.width % 4
-        line = layout.width // 4 + rest // 2 + rest % 2
-        accesses = layout.channels * layout.height * line
-    return HOST_ACCESS * accesses + 1
+    rest = layout.width % 4
+    line = layout.width // 4 + rest // 2 + rest % 2
+    return HOST_ACCESS * layout.channels * layout.height * line + 1

@@ -163,19 +163,15 @@ class _Model:
     def segment(self, ops: list[KpuLayer], wanted: Sequence[Layout]) -> None:
         """Layers with nothing for the CPU in between; cut behind a map for main memory."""
         steps = [(op, op.argument(batch)) for op in ops for batch in range(op.batches)]
-        for op in ops:
-            names = [f"L{self.index:02d}" + (f".{b}" if b else "") for b in range(op.batches)]
-            self.names += names
-            self.index += 1
+        for number, op in enumerate(ops, self.index):
+            self.names += [f"L{number:02d}" + (f".{b}" if b else "") for b in range(op.batches)]
+        self.index += len(ops)
         if self.via == "tasks":
             self.moves.learn(steps[0][1].in_layout)
-        plan = self.plan(steps, wanted) if self.dma else None
+        plan = self.plan(steps, wanted) if self.dma else MapPlan(0)
         self.moves.stored = set()
-        self.moves.bring_up([arg for _, arg in steps], plan)
-        if plan is not None:
-            steps = [
-                (op, arg.replace(**plan.fields(number))) for number, (op, arg) in enumerate(steps)
-            ]
+        self.moves.bring_up([arg for _, arg in steps], plan if self.dma else None)
+        steps = [(op, arg.replace(**plan.fields(n))) for n, (op, arg) in enumerate(steps)]
         part: list[tuple[KpuLayer, LayerArg]] = []
         first = True
         for op, arg in steps:
@@ -187,19 +183,16 @@ class _Model:
             self.part(part, first)
         for _, arg in steps:
             self.moves.learn(arg.out_layout)
-        if plan is not None:
-            self.moves.stored |= {layout for _, layout in plan.stores.values()}
+        self.moves.stored |= {layout for _, layout in plan.stores.values()}
 
     def plan(self, steps: list[tuple[KpuLayer, LayerArg]], wanted: Sequence[Layout]) -> MapPlan:
         """Which maps the layers of a segment store, as the driver has it (Driver._plan)."""
         args, plan = [arg for _, arg in steps], MapPlan(0)
         to_main = [number for number, (op, _) in enumerate(steps) if op.main_out is not None]
-        if self.via == "tasks":
-            plan.store_wanted(args, wanted, [*to_main, len(args) - 1])
-            return plan
-        for number in to_main:
+        tasks = self.via == "tasks"
+        for number in [] if tasks else to_main:
             plan.store(number, args[number].out_layout)
-        plan.store_wanted(args, wanted)
+        plan.store_wanted(args, wanted, [*to_main, len(args) - 1] if tasks else ())
         return plan
 
     def part(self, steps: list[tuple[KpuLayer, LayerArg]], first: bool) -> None:

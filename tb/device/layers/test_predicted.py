@@ -28,12 +28,13 @@ from openkpu.generators.generate_tasks import on_maps
 from openkpu.kmodel import loads_kmodel, read_file
 from openkpu.layer import vectors
 from openkpu.layer.argument import LayerError
+from openkpu.layer.decoded import FLAT_PARTS, STRIPE
 from openkpu.layer.layout import map_bytes
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network.network import Network, alignment
 from openkpu.prediction import cycles, cycles_maps, keeping
 from openkpu.prediction.cycles_model import Predicted, predict_model, predict_network
-from openkpu.prediction.cycles_shape import FLAT_PARTS, STRIPE, Shape
+from openkpu.prediction.cycles_shape import Shape
 from openkpu_tb.device import cycles as records
 from openkpu_tb.runs import launch, random_cases
 from openkpu_tb.runs.requests import (
@@ -344,7 +345,7 @@ def narrow_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
         except LayerError:
             continue
         fits = layer.arg.weight_rows(config.n_z) <= config.wbuf_rows
-        same = found[Shape(config, layer.arg).flat]
+        same = found[Shape(config, layer.arg).on.flat]
         if len(same) < count and fits and (layer.eight_bit or config.weight_bits == 16):
             same.append(layer)
     return found[True] + found[False]

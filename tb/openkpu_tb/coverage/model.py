@@ -30,6 +30,7 @@ import itertools
 from openkpu.arithmetic import fp16
 from openkpu.generators.generate_lists import ALL_KINDS
 from openkpu.generators.generate_lists import KINDS as TASKS
+from openkpu.layer import decoded
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.elementwise import OPERATIONS
 from openkpu.layer.pool_tasks import KINDS
@@ -112,7 +113,7 @@ def classify(fields: dict[str, int]) -> tuple[str, Bin]:
     if fields["out32"]:
         operands = OPERANDS[2 * fields["wxor"] + fields["inxor"]]
         return "product", ("3x3" if fields["k3"] else "1x1", operands, width)
-    if fields["mode"] == descriptor.FC:
+    if fields["mode"] == decoded.FC:
         kernel = "fc"
     else:
         kernel = ("3x3" if fields["k3"] else "1x1") + (" dw" if fields["dw"] else "")
@@ -132,7 +133,7 @@ def task(cross: str, bin: Bin) -> str:
 def move_bins(fields: dict[str, int], kind: str, mode: str) -> list[Bin]:
     """Bins of the cross ``moves``: what a layer of a kind has loaded and stored by itself."""
     moved = descriptor.split_fields(descriptor.MOVES, fields["moves"])
-    lines = fields["mode"] == descriptor.TAPS and not fields["dw"] and fields["w"] >= BY_LINES
+    lines = fields["mode"] == decoded.TAPS and not fields["dw"] and fields["w"] >= BY_LINES
     found = []
     for name in ("load", "store"):
         at = moved[f"{name}_adr"]
@@ -162,7 +163,7 @@ def possible_float16(bin: Bin) -> bool:
                 arg = LayerArg.make(k, h, w, 1, o_col_high=oh, o_row_wid=ow, **sizes)
             except LayerError:
                 continue
-            if classify(descriptor.describe_layer(arg, descriptor.Sizes())) == ("float16", bin):
+            if classify(descriptor.describe_layer(arg, decoded.Sizes())) == ("float16", bin):
                 return True
     return False
 
@@ -184,7 +185,7 @@ def possible(bin: Bin) -> bool:
         )
     except LayerError:
         return False
-    fields = descriptor.describe_layer(arg, descriptor.Sizes(), eight_bit=eight_bit)
+    fields = descriptor.describe_layer(arg, decoded.Sizes(), eight_bit=eight_bit)
     return classify(fields) == ("layer", bin)
 
 
@@ -204,7 +205,7 @@ def possible_elementwise(bin: Bin) -> bool:
         )
     except LayerError:
         return False
-    return classify(descriptor.describe_layer(arg, descriptor.Sizes())) == ("elementwise", bin)
+    return classify(descriptor.describe_layer(arg, decoded.Sizes())) == ("elementwise", bin)
 
 
 @functools.cache
