@@ -17,6 +17,7 @@ SHARED = (  # patterns of files
     "include/*.h",
     "sw/*.c",
     "sw/*.h",
+    "sw/CMakeLists.txt",
     "rtl/**/*.v",
     "rtl/**/*.vh",
     "rtl/**/*.rdl",

@@ -8,10 +8,16 @@ root=$(cd "$(dirname "$0")/.." && pwd -P)
   echo "error: $venv is not set up; run 'make setup'" >&2
   exit 2
 }
+# flags that a caller exports for programs of its own would reach the makefiles of Verilator's builds
+unset CFLAGS CPPFLAGS CXXFLAGS LDFLAGS LDLIBS OPT OPT_FAST OPT_GLOBAL OPT_SLOW
 PATH=$root/scripts/bin:$venv/bin:$PATH
 export PATH PYTHONPATH
-# nothing of Python's own belongs into a checkout that cannot be written
-[ -w "$root" ] || export PYTHONDONTWRITEBYTECODE=1
+# Packages are installed without compiled code, and a run of the tests starts hundreds of interpreters, each of which
+# would compile numpy and cocotb again: where nothing may be written beside sources, it goes into the environment.
+if [ "${PYTHONDONTWRITEBYTECODE:-}" ] || ! [ -w "$root" ]; then
+  export PYTHONDONTWRITEBYTECODE=1
+  [ -w "$venv" ] && unset PYTHONDONTWRITEBYTECODE && export PYTHONPYCACHEPREFIX="$venv/bytecode"
+fi
 ( : 3>&1 ) 2>/dev/null || {
   echo "error: the standard output is closed, expected it open (> /dev/null drops it)" >&2
   exit 2

@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
         layer.places[i] = word(file), layer.values[i] = word(file);
       }
     }
-    const std::string top = "soc.soc.g_device[" + std::to_string(d) + "].u_openkpu";
+    const std::string top = "soc.soc.g_device[" + std::to_string(d) + "]." DEVICE_SCOPE;
     device.ram = find(context, top + "." AI_RAM_SCOPE, "mem");
     device.done = find(context, top + ".u_control", "layer_done");
     device.accept = find(context, top + ".u_control", "start");

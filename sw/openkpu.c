@@ -4,6 +4,7 @@
 
 static const uint32_t AI_INTERRUPTS = OPENKPU_AI_INT_STATUS_DONE_MASK | OPENKPU_AI_INT_STATUS_ERROR_MASK;
 static const uint32_t MAGIC = 0x55504B4F;     /* AI_ID */
+static const uint32_t MOST_ROWS = 32768;      /* of 64 bytes, in the window of the AI RAM */
 static const uint32_t RESET_PASSES = 2000000; /* of the loop: more than the watchdog after reset, 2^20 cycles */
 
 uint32_t openkpu_version(void) { return OPENKPU_DRIVER_VERSION; }
@@ -35,6 +36,7 @@ enum openkpu_status openkpu_init(struct openkpu *dev, void *port, uint32_t memor
   dev->memory = memory;
   dev->size = size;
   dev->reset_limit = RESET_PASSES;
+  dev->rows = MOST_ROWS;
   dev->events = 0;
   dev->config = dev->pixels = dev->result = dev->stride = dev->bytes = dev->count = dev->finished = 0;
   dev->state = OPENKPU_STATE_NONE;

@@ -76,6 +76,7 @@ struct openkpu {
   void *port;
   uint32_t memory, size; /* that runs may use; size 0: everything */
   uint32_t config;       /* AI_CONFIG */
+  uint32_t rows;         /* of the AI RAM: 32768 after openkpu_init, no register says it; a user sets fewer */
   uint32_t reset_limit;  /* passes of a wait for the end of a soft reset */
   struct openkpu_error error;
   volatile uint32_t events; /* what the interrupt handler has seen: AI_INT_STATUS, interrupt_status << 8 */

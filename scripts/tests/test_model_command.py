@@ -25,7 +25,7 @@ from openkpu_tb.runs.run_model import read_programs
 from openkpu_tb.simrun import SIMS
 from openkpu_tools.commands import run_model
 from openkpu_tools.commands import sim as command
-from scripts.tests.test_command_line import complains, sim
+from scripts.tests.test_command_line import complains, sim, sim_here
 
 _, C, H, W = (1, *X.shape)
 
@@ -73,7 +73,7 @@ def image(tmp_path: Path) -> str:
 )
 def test_bad_requests(args: list[str], words: list[str], model: str, image: str) -> None:
     places = {"MODEL": model, "IMAGE": image}
-    complains(sim("--golden", *(places.get(a, a) for a in args)), *words)
+    complains(sim_here("--golden", *(places.get(a, a) for a in args)), *words)
 
 
 def test_bad_files(tmp_path: Path, image: str) -> None:
@@ -87,13 +87,13 @@ def test_bad_files(tmp_path: Path, image: str) -> None:
     for name, (data, words) in files.items():
         path = tmp_path / f"{name}.kmodel"
         path.write_bytes(data)
-        complains(sim("--golden", "--model", str(path), "--image", image), path.name, *words)
+        complains(sim_here("--golden", "--model", str(path), "--image", image), path.name, *words)
 
 
 def test_no_layer_for_the_kpu(tmp_path: Path, image: str) -> None:
     path = tmp_path / "cpu.kmodel"
     path.write_bytes(build_v3([], [(0, 16)], 64))
-    result = sim("--golden", "--model", str(path), "--image", image)
+    result = sim_here("--golden", "--model", str(path), "--image", image)
     complains(result, "cpu.kmodel")
 
 
@@ -129,7 +129,7 @@ def test_golden_alone(model: str, tmp_path: Path) -> None:
     picture = tmp_path / "large.png"
     Image.new("RGB", (80, 50), (10, 200, 30)).save(picture)
     report = tmp_path / "report.json"
-    result = sim(
+    result = sim_here(
         *("--golden", "--model", model, "--image", str(picture), "--report", str(report)),
         *("--layers", "1-2"),
     )
@@ -266,7 +266,7 @@ def test_detector_draws_boxes(tmp_path: Path, image: str) -> None:
     small.write_bytes(build_v1([layer], scale=0.03, bias=-3.0))
     png = tmp_path / "found.png"
     args = ["--golden", "--model", str(small), "--image", image, "--detector", str(detector)]
-    result = sim(*args, "--png", str(png))
+    result = sim_here(*args, "--png", str(png))
     assert result.returncode == 0, result.stderr
     assert "thing 0." in result.stdout and "picture:" in result.stdout
     before, after = Image.open(image).convert("RGB"), Image.open(png).convert("RGB")
@@ -294,17 +294,17 @@ def test_the_numbering_is_said_and_asked_for(tmp_path: Path, image: str) -> None
     path = tmp_path / "five.kmodel"
     path.write_bytes(CONTAINERS["v5"])
     words = ["--golden", "--model", str(path), "--image", image]
-    result = sim(*words)
+    result = sim_here(*words)
     assert result.returncode == 0, result.stderr
     assert "five.kmodel: kmodel v5, byte code of nncase 1.9.0, 1.8.0," in result.stdout
-    result = sim(*words, "--numbering", "1.6.0")
+    result = sim_here(*words, "--numbering", "1.6.0")
     assert result.returncode == 0, result.stderr
     assert "kmodel v5, byte code of nncase 1.6.0 (as asked), 8-bit" in result.stdout
-    complains(sim(*words, "--numbering", "1.3.0"), "five.kmodel", "nncase 1.3.0, as asked")
-    complains(sim(*words, "--numbering", "1.33"), "1.33", "1.0-dev, 1.0.0")
-    complains(sim("--numbering", "1.3.0"), "--numbering without --model")
+    complains(sim_here(*words, "--numbering", "1.3.0"), "five.kmodel", "nncase 1.3.0, as asked")
+    complains(sim_here(*words, "--numbering", "1.33"), "1.33", "1.0-dev, 1.0.0")
+    complains(sim_here("--numbering", "1.3.0"), "--numbering without --model")
     functions = ["--golden", "--model", str(path), "--functions", "--numbering", "1.3.0"]
-    complains(sim(*functions), "--numbering", "no --functions")
+    complains(sim_here(*functions), "--numbering", "no --functions")
 
 
 def test_the_simulation_reads_by_the_same_numbering(
@@ -344,12 +344,12 @@ def test_a_model_of_a_package_on_the_rtl(tmp_path: Path, model: str, image: str)
     """The tables in storage are in order; cycles as of the plain file."""
     path, cycles = packed(tmp_path), []
     complains(
-        sim("--golden", "--model", str(path), "--image", image),
+        sim_here("--golden", "--model", str(path), "--image", image),
         "small.kmodel, other.kmodel",
         "two.kfpkg:name",
     )
     both = ["--golden", "--model", f"{path}:small.kmodel", "--image", image]
-    complains(sim(*both, "--report", str(path)), "two.kfpkg", "read and written")
+    complains(sim_here(*both, "--report", str(path)), "two.kfpkg", "read and written")
     for name in (model, f"{path}:small.kmodel"):
         report = tmp_path / "report.json"
         args = ["--sim", "icarus", "--config", "nano", "--model", name, "--image", image]
@@ -406,7 +406,7 @@ def test_a_guess_is_said(known: bool, tmp_path: Path) -> None:
     photo, path = tmp_path / "p.png", tmp_path / "m.bin"
     Image.fromarray(np.ascontiguousarray(x.transpose(1, 2, 0))).save(photo)
     path.write_bytes(build_v0(chain_layers(rng, shapes, x), 0.05, -6.0))
-    result = sim("--golden", "--model", str(path), "--image", str(photo))
+    result = sim_here("--golden", "--model", str(path), "--image", str(photo))
     assert result.returncode == 0, result.stderr
     said = "anchors of the 1-class face detector assumed; --detector=side.json gives yours"
     assert (said in result.stdout) == known

@@ -144,7 +144,7 @@ def test_content(wheel: Path) -> None:
     for file in ("configs.toml", "rtl/host/openkpu.rdl", *more):
         assert f"openkpu/share/{file}" in names
     assert {"openkpu/digits/network.npz", "openkpu_tb/coverage/waivers.toml"} <= names
-    driver = {f"openkpu/share/{f.relative_to(ROOT)}" for f in (ROOT / "sw").glob("*.[ch]")}
+    driver = {f"openkpu/share/{f.relative_to(ROOT)}" for f in (ROOT / "sw").glob("*.*")}
     assert driver and driver <= names, "what `openkpu export` writes is compiled with the driver"
     for folder in ("rtl", "tb/openkpu_tb"):
         sources = [f for f in (ROOT / folder).rglob("*.v*") if f.suffix in (".v", ".vh", ".vlt")]
@@ -221,6 +221,7 @@ def lacks(name: str, extras: str) -> str:
         ("compile net.tflite", lacks("compile", "models")),
         ("compile net.tflite --calibration=p.png", lacks("compile", "models,quantise")),
         ("quantise net.tflite --calibration=p.png", lacks("quantise", "models,quantise")),
+        ("predict --model=n.onnx --calibration=p.png", lacks("predict", "models,quantise")),
         ("stalls report.json", lacks("stalls", "plots")),
         *((name, lacks(name, "flows")) for name in ("synth", "fpga", "asic", "equivalence")),
         ("gates", lacks("gates", "sim,verilator,flows")),

@@ -53,6 +53,7 @@ GOOD = {  # every option of sim with a value that is good by itself
     "calibration": ["i.npy"],
     "samples": ["1"],
     "method": ["minmax"],
+    "wide": ["10%"],
 }
 QUANTISED = ["--model", "q.onnx"]
 OF_IMAGE = {"mean", "scale", "bgr"}
@@ -66,7 +67,7 @@ MAY = {  # what each thing to run takes besides
     "matmul": {"golden", "waves", "check", "output", "type"} | ANYWHERE,
     "model": OF_MODEL,
     "quantised": {"golden", "waves", "check", "image", "images", "input", "output", "labels"}
-    | {"raw", "html", "shape", "calibration", "samples", "method"}
+    | {"raw", "html", "shape", "calibration", "samples", "method", "wide"}
     | OF_IMAGE
     | ANYWHERE,
 }
@@ -121,7 +122,7 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if what == "quantised":
             needs = bool(OF_IMAGE & set(pair)) and "image" not in pair
             names += ["output"] * ("raw" in pair and "output" not in pair)
-            of_samples = {"samples", "method"} & set(pair)
+            of_samples = {"samples", "method", "wide"} & set(pair)
             names += ["calibration"] * bool(of_samples and "calibration" not in pair)
             never = NEVER | NOT_QUANTISED
         names += ["image"] * needs

@@ -275,4 +275,4 @@ def test_warning_says_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert quantise.main([str(path), "--calibration", str(x)]) == 0
     lines = [s for s in capsys.readouterr().out.splitlines() if s.startswith("warning")]
     assert len(lines) == 1 and "'/net/Conv_0'" in lines[0]
-    assert "its weights are too coarse, with 16 bits it would have" in lines[0]
+    assert "its weights are too coarse, WIDE=/net/Conv_0 gives them 16 bits" in lines[0]

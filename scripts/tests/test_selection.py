@@ -6,8 +6,10 @@ import functools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,7 +65,8 @@ def test_a_skip_names_the_command_that_runs_it() -> None:
     for path in (
         file for root in ("models", "scripts", "tb") for file in (ROOT / root).rglob("*.py")
     ):
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for call in ast.walk(ast.parse(text if "importorskip" in text else "")):
             name = call.func if isinstance(call, ast.Call) else None
             if not isinstance(name, ast.Attribute) or name.attr != "importorskip":
                 continue
@@ -91,6 +94,50 @@ def test_check_ends_with_what_did_not_run(tmp_path: Path) -> None:
     done = subprocess.run(words, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-3:] == lines
+
+
+@pytest.mark.parametrize("failing", ["coverage", "formal", "lint", "bench"])
+def test_check_fails_with_any_of_its_steps(failing: str, tmp_path: Path) -> None:
+    """In either row; the steps behind it run all the same, and each has a line at the end."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "check.sh", tmp_path / "scripts")
+    program(tmp_path / "scripts", "run.sh", "")
+    program(tmp_path, "make", f'echo "ran $*"; [ "$1" != {failing} ]')
+    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    words = [tmp_path / "scripts" / "check.sh", "1"]
+    done = subprocess.run(words, env=env, capture_output=True, text=True)
+    assert done.returncode == 1
+    said = dict(re.findall(r"^(.+): (good|FAILED) \(\d+ s\)$", done.stdout, re.M))
+    assert [step for step, verdict in said.items() if verdict == "FAILED"] == [failing]
+    steps = "tests", "coverage", "test plan", "formal", "asic", "fpga", "lint", "mutation", "bench"
+    assert set(said) == {*steps} and done.stdout.count("ran ") == len(steps) - 1
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_check_ends_both_rows(number: int, status: int, tmp_path: Path) -> None:
+    """Ctrl-C reaches the foreground alone, a step that answers it with a status of its own."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "check.sh", tmp_path / "scripts")
+    program(tmp_path / "scripts", "run.sh", "")
+    slow = f"{sys.executable} -c 'import time; time.sleep(60)' || exit 1"
+    program(tmp_path, "make", f'echo "$1 $$" >>"{tmp_path}/ran"\n{slow}')
+    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    words = [tmp_path / "scripts" / "check.sh", "1"]
+    done = subprocess.Popen(
+        words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    ran, limit = tmp_path / "ran", time.monotonic() + 60
+    while not ran.exists() or len(ran.read_text().splitlines()) < 2:
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    os.killpg(done.pid, number)
+    assert done.wait(30) == status
+    steps = dict(line.split() for line in ran.read_text().splitlines())
+    assert set(steps) == {"asic", "coverage"}
+    for process in steps.values():
+        while Path(f"/proc/{process}").exists():
+            assert time.monotonic() < limit
+            time.sleep(0.05)
 
 
 INNER = "import pytest\n\ndef test_inner():\n    pytest.skip('a run of its own')\n"

@@ -33,13 +33,31 @@ def test_digits(capsys: pytest.CaptureFixture[str]) -> None:
     assert PASS in said and "16 of 16 maps compared" in said
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("config", ["small", "k210"])
+def test_other_configurations(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Larger arrays, and with k210 the wider bus."""
+    assert PASS in run(capsys, "--config", config)
+
+
 @pytest.mark.check
-def test_errors_are_recovered_from(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("axi", [False, True], ids=["ahb", "axi"])
+def test_errors_are_recovered_from(axi: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """Three errors, printed with code, layer, stream and address; an inference after each."""
-    said = run(capsys, "--program", "recovery")
+    said = run(capsys, "--program", "recovery", *(["--axi"] if axi else []))
+    assert (", AXI," in said) is axi
     assert PASS in said
     assert "error 7: BUS_ERROR" in said and "weights, address 0xa0000000" in said
     assert "error 14: BAD_ACCESS" in said and "error 34: a checksum" in said
+
+
+@pytest.mark.nightly
+def test_axi(capsys: pytest.CaptureFixture[str]) -> None:
+    """Digits, 64-bit accesses and streams on devices with AXI ports."""
+    assert "16 of 16 maps compared" in run(capsys, "--axi")
+    assert PASS in run(capsys, "--axi", "--program", "k210")
+    words = ["--axi", "--program", "stream", "--devices", "2", "--images", "4", "--bus", "64"]
+    assert PASS in run(capsys, *words)
 
 
 @pytest.mark.check
@@ -123,13 +141,16 @@ def test_inputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize(("width", "devices"), [(32, 1), (64, 2), (128, 3)])
-def test_lint(width: int, devices: int) -> None:
+@pytest.mark.parametrize(
+    ("width", "devices", "axi"), [(32, 1, 0), (64, 2, 1), (128, 3, 0), (128, 1, 1)]
+)
+def test_lint(width: int, devices: int, axi: int) -> None:
     """Verilator with all warnings over the files of soc/."""
     simrun.prepare_path()
     rtl = sorted(map(str, (ROOT / "rtl").glob("**/*.v")))
     own = sorted(map(str, (ROOT / "soc").glob("*.v")))
     params = configs.load_config("nano").parameters | {"AHB_W": width, "DEVICES": devices}
+    params["AXI"] = axi
     words = ["verilator", "--lint-only", "-Wall", "-Wno-fatal", "--top-module", "soc"]
     words += [f"-G{name}={value}" for name, value in params.items()]
     words += [f"-I{ROOT / 'rtl' / 'include'}", str(ROOT / "lint" / "waivers.vlt")]

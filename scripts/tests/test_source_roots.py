@@ -3,7 +3,9 @@
 
 import os
 import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +46,39 @@ def test_run_script() -> None:
     )
     found = said.stdout.strip().split(os.pathsep)
     assert found == [*(str(ROOT / name).removesuffix("/.") for name in ROOTS), "/elsewhere"]
+
+
+def test_flags_for_other_programs() -> None:
+    """Flags that a caller has exported do not reach what compiles a bench; its compiler does."""
+    flags = dict.fromkeys(("CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "LDLIBS", "OPT"), "-m32")
+    said = subprocess.run(
+        [ROOT / "scripts" / "run.sh", "-c", "import os; print(*os.environ)"],
+        env={**os.environ, **flags, "CXX": "c++"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not set(flags) & set(said.stdout.split()) and "CXX" in said.stdout.split()
+
+
+@pytest.mark.parametrize("forbidden", ["", "1"])
+def test_compiled_code_is_kept(forbidden: str) -> None:
+    """Beside the sources, or in the environment for a caller who wants none there."""
+    code = "import sys; print(sys.dont_write_bytecode, sys.pycache_prefix)"
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPYCACHEPREFIX"}
+    said = subprocess.run(
+        [ROOT / "scripts" / "run.sh", "-c", code],
+        env={**env, "PYTHONDONTWRITEBYTECODE": forbidden},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    dropped, place = said.stdout.split()
+    assert dropped == "False"
+    if forbidden:
+        assert Path(place).parent.samefile(sys.prefix) and Path(place).name == "bytecode"
+    else:
+        assert place == "None"
 
 
 @pytest.mark.parametrize(

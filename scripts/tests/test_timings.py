@@ -14,6 +14,8 @@ print("building", flush=True)
 subprocess.run([sys.executable, "-c", {BURN!r}], check=True)
 print("image   0  predicted 1", flush=True)
 time.sleep(0.2)
+print("===== 1 failed, 41 passed, 2 skipped in 0.20s =====")
+print("===== 7 passed in 0.20s =====")
 """
 
 
@@ -24,7 +26,7 @@ def test_children_count(tmp_path: Path) -> None:
     taken = timings.measure_command((sys.executable, "-c", CHILD), clone, tmp_path)
     assert taken.status == 0 and 0.5 <= taken.processor < 10
     assert taken.first is not None and 0.5 <= taken.first <= taken.clock - 0.2
-    assert taken.megabytes == 3.0
+    assert taken.megabytes == 3.0 and taken.tests == 41
     assert (
         timings.measure_command(
             (sys.executable, "-c", "raise SystemExit(3)"), clone, tmp_path
@@ -44,3 +46,12 @@ def test_goals() -> None:
     assert timings.timing_row(TimedStep("x", ("true",)), Taken(0, 99, 99, None, 0)).endswith(
         "| 0 |  |"
     )
+    tests = timings.timing_row(TimedStep("x", ("true",)), Taken(0, 99, 99, None, 0, 5232))
+    assert tests.startswith("| x | 5,232 | 99 |")
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    """What a command prints is not always UTF-8."""
+    (tmp_path / "clone").mkdir()
+    words = sys.executable, "-c", r"import os; os.write(1, b'\xff\n== 3 passed in 1s ==\n')"
+    assert timings.measure_command(words, tmp_path / "clone", tmp_path).tests == 3

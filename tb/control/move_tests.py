@@ -240,6 +240,35 @@ async def in_a_stream(dut) -> None:
 
 
 @cocotb.test()
+async def pixels_that_come_late(dut) -> None:
+    """The reads of the inference after next are out before the next one has its pixels.
+
+    No pixels are asked for while a layer in front of them is still to load its map, which comes
+    through the same channel.
+    """
+    n = await begin(dut)
+    inferences, waited = 5, 0
+    for _ in range(3):
+        n.log.clear()
+        n.array_time = random.choice((4, 100))
+        layers = [mover("small"), mover("small", load_map=1)]
+        net = Moves(n, 2, 2, layers)
+
+        def hold() -> None:
+            """A load of first pixels is over when the reads of the inference behind it are out."""
+            nonlocal waited
+            load, last = divmod(len(n.kinds("pixels")) - 1, 2)
+            early = 0 <= load < inferences - 1 and not last and len(n.kinds("first_out")) < load + 2
+            (n.silent.add if early else n.silent.discard)("load_done")
+            waited += early
+
+        n.watch = hold
+        await net.stream(inferences, limit=30000)
+        n.silent.clear()
+    assert waited > 100, "the pixels were never last"
+
+
+@cocotb.test()
 async def of_the_host(dut) -> None:
     """Layers of the host load and store as well; their maps go by their own addresses."""
     n = await begin(dut)

@@ -327,10 +327,10 @@ def check_prefetch(net: Network, inferences: int) -> int:
 async def prefetch(dut) -> None:
     """The next inference's pixels: not before the fully connected stage or their place is free."""
     n = await begin(dut)
-    n.array_time = 900
     seen = {"dense": 0, "free": 0, "kept": 0, "read again": 0}
     for turn in range(16):
         n.log.clear()
+        n.array_time = 900 if turn in (7, 8) else 300  # cycles, of which neighbours take LATE
         count = random.randint(2, 7)
         dense = random.randint(1, 2) if turn % 2 else 0
         net = Network(n, count, 2, network_layers(count, dense))
@@ -487,10 +487,14 @@ async def soft_reset(dut) -> None:
         assert n.kinds("run")[0].info["prow"] == 0 and len(n.kinds("ev_calc_done")) == 2
 
 
-@pytest.mark.parametrize("sim", [pytest.param("icarus", marks=pytest.mark.nightly), "verilator"])
-def test_control(sim: str) -> None:
+FIRST = "test_control fault_tests move_tests leftover_tests"  # half of the time
+
+
+@pytest.mark.tier(check=["verilator-further"], nightly=["icarus-*"])
+@pytest.mark.parametrize("modules", [FIRST, "several_tests long_tests"], ids=["first", "further"])
+@pytest.mark.parametrize("sim", ["icarus", "verilator"])
+def test_control(sim: str, modules: str) -> None:
     sources = ["rtl/control/*.v", "rtl/lib/*.v"]
     params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64}
-    names = ("test_control", "fault_tests", "several_tests", "move_tests", "leftover_tests")
-    for module in (*names, "long_tests"):
+    for module in modules.split():
         run_bench(sim, "control", sources, f"tb.control.{module}", params=params)

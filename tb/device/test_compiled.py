@@ -2,7 +2,7 @@
 """Compiled networks on the RTL: every layer's map and the results against the golden model.
 
 A list with several inputs, stored outputs, joined and narrow reads, maps in place, turned maps and
-moved copies; the results are the exact reference's.
+moved copies, weights of 16 bits; the results are the exact reference's.
 """
 
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 
 from models.tests.attention_graph import attention
 from models.tests.compiled_graphs import Maker, compiled
+from models.tests.wide_graphs import mixed, parted
 from openkpu import configs
 from openkpu.compiler import run
 from openkpu.compiler.form import reference
@@ -76,18 +77,19 @@ def attended() -> Graph:
 
 
 GRAPHS = {
+    "mixed": mixed,
+    "parted": parted,
     "joined": joined,
     "turned": turned,
     "copied": copied,
     "rarer": rarer,
     "attended": attended,
 }
-LISTS = {"rarer": 2, "attended": 4}
+LISTS = {"rarer": 2, "attended": 4, "parted": 2}
+WIDE = {"mixed": 1, "parted": 1}  # lists whose weights have 16 bits
 
 
-@pytest.mark.tier(
-    check=["verilator-*", "icarus-copied", "icarus-turned", "icarus-attended", "icarus-rarer"]
-)
+@pytest.mark.tier(check=["verilator-*", *(f"icarus-{name}" for name in GRAPHS if name != "joined")])
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("simulator", ["icarus", "verilator"])
 def test_compiled(simulator: str, name: str) -> None:
@@ -95,7 +97,9 @@ def test_compiled(simulator: str, name: str) -> None:
     config = configs.load_config("nano")
     graph = GRAPHS[name]()
     program = compiled(graph, "nano")
-    assert len(program.device_parts) == LISTS.get(name, 1)
+    lists = [part.network for part in program.device_parts]
+    assert len(lists) == LISTS.get(name, 1)
+    assert sum(not network.eight_bit for network in lists) == WIDE.get(name, 0)
 
     def device(part: DevicePart, network: Network, x: np.ndarray) -> run.Maps:
         found: run.Maps = {}
@@ -111,7 +115,8 @@ def test_compiled(simulator: str, name: str) -> None:
                 assert len(wrong) == len(network.layers) and not any(wrong.values()), wrong
                 found[-1] = np.array(event["y"], np.uint8).reshape(network.out_shape)
 
-        limit = 50_000 + 60 * network_cycles(config, network.layers)
+        least = network_cycles(config, network.layers, eight_bit=network.eight_bit)
+        limit = 50_000 + 60 * least
         request = NetworkRequest(network, x[None], limit, alignment(config))
         size = network.storage(x[None], align=request.align).data.size
         launch.run_job(simulator, config, request, on_event, storage_bytes=size)

@@ -209,8 +209,10 @@ def legal(sizes: Sizes) -> Case:
                 return Case(task, side)
             continue
         if random.random() < 0.2:
-            if (task := pooling(sizes)) is not None:
-                return Case(moving(task, side), side)
+            task = pooling(sizes)
+            # groups that lie apart may make the output meet the input
+            if task is not None and not (case := Case(moving(task, side), side)).code(sizes):
+                return case
             continue
         kernel = random.choice((1, 3))
         c, h, w, o = number(1024), number(512), number(960), number(1024)

@@ -490,6 +490,66 @@ static void no_room(struct bench *b) {
   usable(b);
 }
 
+/* of a device with 2,048 rows: an access behind them is an ERROR on the bus of the processor */
+static void small_ram(struct bench *b) {
+  uint8_t back[64];
+  b->dev.rows = 2048;
+  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, 2047, 4, 1, 16, b->inputs.data), OPENKPU_OK);
+  CHECK_CODE(&b->dev, openkpu_download(&b->dev, 2047, 4, 1, 16, back), OPENKPU_OK);
+  CHECK(!memcmp(back, b->inputs.data, sizeof back));
+  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, 2047, 5, 1, 16, b->inputs.data), OPENKPU_NO_ROOM);
+  CHECK(b->dev.error.address == 2047 * 64);
+  CHECK_CODE(&b->dev, openkpu_download(&b->dev, 2048, 4, 1, 16, back), OPENKPU_NO_ROOM);
+  CHECK_CODE(&b->dev, openkpu_init(&b->dev, b->hw, HW_BASE, HW_MEMORY), OPENKPU_OK);
+  CHECK(b->dev.rows == 32768);
+  /* the network itself is refused by a device whose AI RAM is smaller */
+  enum openkpu_status code = openkpu_run(&b->dev, &b->net, b->net.input, b->net.result, LIMIT);
+  CHECK(code == OPENKPU_OK || code == OPENKPU_BAD_ADDR);
+}
+
+/* unusual requests: each is performed or refused with the right code, and the device is usable afterwards */
+static void unusual(struct bench *b) {
+  struct openkpu_network net = b->net;
+  uint32_t finished = 0, odd = HW_BASE + HW_MEMORY / 2 + 1;
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, 0), OPENKPU_TIMEOUT);
+  usable(b);
+  /* an image again and again, its results on top of each other */
+  forget_results(b);
+  CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &net, 3, net.input, 0, net.result, 0), OPENKPU_OK);
+  while (finished < 3) CHECK_CODE(&b->dev, openkpu_wait(&b->dev, &finished, LIMIT), OPENKPU_OK);
+  CHECK(right(b, 0, 0));
+  /* an image at an odd address */
+  memcpy(hw_memory(b->hw, odd), b->inputs.data + net.input_bytes, net.input_bytes);
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, odd, net.result, LIMIT), OPENKPU_OK);
+  CHECK(right(b, 0, 1));
+  /* lists and weights that are not there, filled in by hand */
+  net.list = HW_BASE + HW_MEMORY;
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, LIMIT), OPENKPU_BUS_ERROR);
+  usable(b);
+  net = b->net;
+  net.list += 2; /* words that are no layer: which rule they break is up to the network */
+  CHECK(openkpu_run(&b->dev, &net, net.input, net.result, LIMIT) != OPENKPU_OK && b->dev.error.code <= OPENKPU_LOCKED);
+  usable(b);
+  net = b->net;
+  net.weights = 0;
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, LIMIT), OPENKPU_BUS_ERROR);
+  usable(b);
+  net = b->net;
+  net.layers++; /* what lies behind the list is none either */
+  CHECK(openkpu_run(&b->dev, &net, net.input, net.result, LIMIT) != OPENKPU_OK && b->dev.error.code <= OPENKPU_LOCKED);
+  usable(b);
+  /* a driver that begins anew in the middle of a run, and a stream that ends as soon as it has begun */
+  CHECK_CODE(&b->dev, openkpu_start(&b->dev, &b->net, b->net.input, b->net.result), OPENKPU_OK);
+  hw_run(b->hw, 200);
+  CHECK_CODE(&b->dev, openkpu_init(&b->dev, b->hw, HW_BASE, HW_MEMORY), OPENKPU_OK);
+  usable(b);
+  CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &b->net, IMAGES, b->net.input, b->net.input_stride, b->net.result,
+                                     b->net.result_stride), OPENKPU_OK);
+  CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, LIMIT), OPENKPU_OK);
+  CHECK(finished >= 1 && finished < IMAGES && right(b, 0, 0));
+  usable(b);
+}
+
 static void lost_interrupt(struct bench *b) {
   uint32_t finished = 99;
   openkpu_use_irq(&b->dev, 1);
@@ -612,8 +672,8 @@ int main(int argc, char **argv) {
       TEST(single), TEST(by_interrupt), TEST(stream), TEST(next_pixels), TEST(stop), TEST(layers), TEST(burst),
       TEST(moved), TEST(tensors), TEST(refused_layers), TEST(bus_error), TEST(bus_error_in_stream), TEST(host_errors),
       TEST(list_changed), TEST(watchdog), TEST(windows), TEST(no_device), TEST(other_configuration), TEST(corrupted),
-      TEST(addresses), TEST(misplaced), TEST(no_room), TEST(lost_interrupt), TEST(stuck), TEST(two_runs),
-      TEST(wrong_order), TEST(two_devices), TEST(texts),
+      TEST(addresses), TEST(misplaced), TEST(no_room), TEST(small_ram), TEST(unusual), TEST(lost_interrupt), TEST(stuck),
+      TEST(two_runs), TEST(wrong_order), TEST(two_devices), TEST(texts),
   };
   if (argc == 1) {
     for (uint32_t i = 0; i < sizeof tests / sizeof *tests; i++) printf("%s\n", tests[i].name);

@@ -33,6 +33,7 @@ FAULTS = {
         "layers",
     ),
     "no_stride": ("openkpu.c", "AI_RES_STRIDE, result_stride", "AI_RES_STRIDE, 0", "stream"),
+    "all_rows": ("openkpu_layers.c", "row + rows <= dev->rows", "row + rows <= 32768", "small_ram"),
     "no_limit": ("openkpu.c", "address + bytes <= end", "address < end", "no_room"),
 }
 

@@ -15,6 +15,8 @@ AREA = 0x10_0000  # each channel has addresses of its own: its number times this
 ROUGH = Faults(wait=0.2, lose=0.1, regain=0.5, retry=0.05, split=0.02)
 Requests = list[tuple[int, int, int]]  # address, length, owner
 
+IDLE_AFTER = 2  # cycles from dma_abandon in an abort to dma_idle: docs/architecture.md 4
+
 
 def ask(bench: Bench, chan: int, addr: int, length: int) -> tuple[int, int, int]:
     """A request of channel ``chan`` with an owner of its own."""
@@ -372,6 +374,39 @@ async def a_dead_bus_is_given_up(dut) -> None:
         for chan in range(4):
             check_reads(bench, chan, [asked[chan]], 1 << 32)
         check_stored(bench)
+
+
+@cocotb.test()
+async def given_up_in_an_abort(dut) -> None:
+    """An abort that waits for a dead bus ends two cycles behind dma_abandon (architecture.md 4)."""
+    bench = Bench(dut)
+    dut, bus, rng = bench.dut, bench.bus, bench.rng
+    await bench.reset()
+    for trial in range(12):
+        bench.anew()
+        bench.orphans = True
+        for chan in range(5):
+            ask(bench, chan, AREA * (16 + trial) + chan * 0x1000, 600)
+        for _ in range(rng.randint(5, 60)):
+            await bench.step()
+        bus.stuck = True
+        for _ in range(30):  # until a beat waits
+            await bench.step()
+        bench.clear()
+        bench._drive()
+        dut.dma_abort.value = 1
+        for _ in range(rng.randint(2, 20)):
+            await bench.step()
+            dut.dma_abort.value = 0
+            assert not int(dut.dma_idle.value), "the bus is dead"
+        dut.dma_abandon.value = 1
+        for cycle in range(4):
+            await bench.step()
+            assert int(dut.dma_idle.value) == int(cycle >= IDLE_AFTER), cycle
+        dut.dma_abandon.value = 0
+        bus.stuck = False
+        for _ in range(40):
+            await bench.step()
 
 
 @cocotb.test()

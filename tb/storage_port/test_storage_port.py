@@ -6,6 +6,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.responder import Faults
+from openkpu_tb.core.descriptor import layout, split_fields
 from openkpu_tb.simrun import run_bench
 from tb.storage_port.bench import CHANNELS, Bench, abort
 
@@ -51,6 +52,34 @@ async def every_alignment(dut) -> None:
     await bench.settle()
     lengths = sum(range(1, 3 * lanes + 1))
     assert len(bench.bus.writes) == len(set(bench.bus.writes)) == lengths, "a neighbour was touched"
+
+
+@cocotb.test()
+async def announced(dut) -> None:
+    """Every burst is announced once, in order and before it begins: m_ahb_ahead (fields.toml)."""
+    bench = Bench(dut, Faults(wait=0.3, lose=0.2, regain=0.5))
+    told: dict[bool, list[int]] = {False: [], True: []}
+    ahead = layout("ahead")
+
+    async def listen() -> None:
+        while True:
+            await RisingEdge(dut.clk)
+            word = split_fields(ahead, int(dut.m_ahb_ahead.value))
+            if word["valid"]:
+                beats = word["beats"] << word["size"]
+                told[bool(word["write"])] += range(word["addr"], word["addr"] + beats)
+            done = {False: bench.bus.reads, True: bench.bus.writes}
+            assert all(len(done[way]) <= len(told[way]) for way in told), "not announced"
+
+    await bench.reset()
+    listener = cocotb.start_soon(listen())
+    for _ in range(3):
+        bench.anew()
+        bench.random_work(reads=8, writes=6)
+        await bench.run()
+    await bench.settle()
+    listener.cancel()
+    assert told == {False: bench.bus.reads, True: bench.bus.writes}
 
 
 @cocotb.test()
@@ -181,7 +210,8 @@ async def abort_any_time(dut) -> None:
     await bench.settle()
 
 
-@pytest.mark.tier(nightly=["icarus-64-depths1"])
+@pytest.mark.tier(check=["verilator-32-depths5-fault_tests"], nightly=["icarus-64-depths1-*"])
+@pytest.mark.parametrize("module", ["test_storage_port", "fault_tests"])
 @pytest.mark.parametrize(
     ("sim", "width", "depths"),
     [
@@ -193,7 +223,7 @@ async def abort_any_time(dut) -> None:
         ("verilator", 32, (16, 20, 3)),
     ],
 )
-def test_storage_port(sim: str, width: int, depths: tuple[int, int, int]) -> None:
+def test_storage_port(sim: str, width: int, depths: tuple[int, int, int], module: str) -> None:
     pix, wgt, bias = depths
     params = {
         "AHB_W": width,
@@ -204,5 +234,4 @@ def test_storage_port(sim: str, width: int, depths: tuple[int, int, int]) -> Non
     sources = ["rtl/storage/*.v"]
     sources += [f"rtl/lib/{n}.v" for n in ("fifo_sync", "fifo_ram", "fifo_regs", "ram_1r1w")]
     sources += ["rtl/lib/ram_1r1w_async.v"]
-    for module in ("test_storage_port", "fault_tests"):
-        run_bench(sim, "storage_port", sources, f"tb.storage_port.{module}", params=params)
+    run_bench(sim, "storage_port", sources, f"tb.storage_port.{module}", params=params)

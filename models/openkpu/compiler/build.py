@@ -31,7 +31,7 @@ from openkpu.compiler.form.graph import (
     Tensor,
 )
 from openkpu.compiler.form.rarer import Prelu, Product
-from openkpu.compiler.lowering import overlap, place, requant, turn
+from openkpu.compiler.lowering import costs, overlap, place, requant, turn
 from openkpu.compiler.lowering.device import Held, indices
 from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
 from openkpu.compiler.lowering.nodes import (
@@ -65,17 +65,37 @@ MOST_RETRIES = 64
 MOST_CHANNELS, LINE = 9216, 64  # of a map; pixels of a line that fills a row
 
 
-def build_program(graph: Graph, config: Config) -> Program:
-    """The program of a graph; CompileError for a node that neither device nor host computes."""
-    builder = Builder(passes.simplified(check_graph(graph)), config)
-    return builder.run()
+def build_program(graph: Graph, config: Config, one_list: bool = False) -> Program:
+    """The program of a graph; CompileError for a node that neither device nor host computes.
+
+    Layers with weights of 16 bits are in lists of their own, or make all weights of their list as
+    wide: what takes fewer cycles, or, for ``one_list``, the latter.
+    """
+    graph = passes.simplified(check_graph(graph))
+    wide = [n for n in graph.nodes if isinstance(n, (Conv, Dense)) and n.weight_bits > 8]
+    if not wide:
+        return Builder(graph, config).run()
+    if config.weight_bits < 16:
+        what = f"weights of 16 bits, configuration {config.name} has weight_bits = 8"
+        raise CompileError(what, node=wide[0].name, operator=wide[0].operator, where=graph.name)
+    found: list[Program] = []
+    failures: list[CompileError] = []
+    for apart in (False,) if one_list else (False, True):
+        own = dataclasses.replace(graph, tensors=dict(graph.tensors), nodes=list(graph.nodes))
+        try:
+            found.append(Builder(own, config, apart).run())
+        except CompileError as error:
+            failures.append(error)
+    if not found:
+        raise failures[0]
+    return min(found, key=lambda p: costs.lists_cycles(config, [d.network for d in p.device_parts]))
 
 
 class Builder:
-    """A program in the making."""
+    """A program in the making; ``apart``: a list has weights of 8 bits, or of 16 bits."""
 
-    def __init__(self, graph: Graph, config: Config) -> None:
-        self.graph, self.config = graph, config
+    def __init__(self, graph: Graph, config: Config, apart: bool = False) -> None:
+        self.graph, self.config, self.apart = graph, config, apart
         self.turned = turn.choose_turned(graph)
         constants = {t.name for t in graph.tensors.values() if t.data is not None}
         self.there = {*graph.inputs, *constants}  # on the host
@@ -137,7 +157,7 @@ class Builder:
     # ------------------------------------------------------------------- device
     def _device(self) -> None:
         """One task list of all nodes that can be lowered now."""
-        state = State(self.graph, self.config)
+        state = State(self.graph, self.config, bits=self._bits())
         for node in self.left:
             if isinstance(node, Move) and node.how == "concat":
                 lower_move.plan_concat(self.graph, node, state)
@@ -146,6 +166,8 @@ class Builder:
             ready = all(n in state.tensors or n in self.there for n in node.inputs)
             ready = ready and not lower_product.waits(node, self.there)
             if node.name in self.hosted or not ready:
+                continue
+            if self.apart and self._width(node, state.bits) != state.bits:
                 continue
             if self._lower(state, node):
                 lowered.append(node)
@@ -159,6 +181,22 @@ class Builder:
         self.reports |= state.reports
         self.parts.append(self._part(state, wanted))
         self.there |= set(wanted)
+
+    def _bits(self) -> int:
+        """Of the weights of the next list: 16 where a layer in it, or the first one, has them."""
+        there, found = set(self.there), []
+        for node in self.left:
+            ready = set(node.inputs) <= there and not lower_product.waits(node, self.there)
+            if ready and node.name not in self.hosted:
+                there |= set(node.outputs)
+                found += [self._width(node, 0)]
+        found = [bits for bits in found if bits] or [8]
+        return found[0] if self.apart else max(found)
+
+    @staticmethod
+    def _width(node: Node, default: int) -> int:
+        """Bits of a node's weights, or the default of one without."""
+        return node.weight_bits if isinstance(node, (Conv, Dense)) else default
 
     def _lower(self, state: State, node: Node) -> bool:
         """Lower a node; False when it must wait for the host."""
@@ -178,7 +216,7 @@ class Builder:
                 raise self._refuse(node, str(error)) from None
             self.hosted.add(node.name)
             return False
-        except (requant.Apart, NetworkError) as error:
+        except (requant.Apart, requant.Beyond, NetworkError) as error:
             raise self._refuse(node, str(error)) from None
         state.report(node)
         return True

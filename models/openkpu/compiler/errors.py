@@ -19,3 +19,7 @@ class CompileError(ValueError):
     def within(self, where: str) -> CompileError:
         """The same error, in the file ``where``."""
         return CompileError(self.reason, node=self.node, operator=self.operator, where=where)
+
+
+class FloatModelError(CompileError):
+    """A float model without samples of its inputs."""

@@ -68,6 +68,7 @@ def bound(part: DevicePart, values: Mapping[str, npt.NDArray]) -> Network:
     weights = part.network.weights.copy() if part.weights else part.network.weights
     for given in part.weights:
         at = part.network.layers[given.layer].para_start_addr
-        weights[at : at + given.size] = given.bytes_of(values[given.tensor])
+        made = given.bytes_of(values[given.tensor], part.network.eight_bit)
+        weights[at : at + made.size] = made
     loaded = {**part.network.loaded, **more}
     return dataclasses.replace(part.network, loaded=loaded, weights=weights)

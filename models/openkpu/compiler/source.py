@@ -9,11 +9,11 @@ from pathlib import Path
 from openkpu import files
 from openkpu.compiler import okpu
 from openkpu.compiler.build import build_program
-from openkpu.compiler.calibration import calibrate
+from openkpu.compiler.calibration import calibrate, widening
 from openkpu.compiler.calibration.calibrate import Calibrated
 from openkpu.compiler.calibration.prepare import is_float
 from openkpu.compiler.calibration.samples import Request
-from openkpu.compiler.errors import CompileError
+from openkpu.compiler.errors import CompileError, FloatModelError
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.onnx.file import is_onnx
@@ -63,7 +63,7 @@ def _graph(
     floats = float_form.is_float(data, name) if tflite_file else is_float(data, name, folder)
     if floats:
         if request is None:
-            raise CompileError(calibrate.NEEDED, where=name)
+            raise FloatModelError(calibrate.NEEDED, where=name)
         found = calibrate.calibrated(data, name, request, shape, folder)
         return found.graph, found
     if request is not None:
@@ -78,12 +78,22 @@ def _graph(
 
 
 def quantised_model(
-    path: str | Path, request: Request, shape: Sequence[int] | None = None
+    path: str | Path, request: Request, config: Config, shape: Sequence[int] | None = None
 ) -> Calibrated:
-    """A float TFLite or ONNX model, quantised; CompileError with one line."""
+    """A float TFLite or ONNX model, quantised; CompileError with one line.
+
+    ``config`` is that of a budget of cycles.
+    """
     _, found = _graph(path, shape, request)
     assert found is not None, "a request is met, or refused"
-    return found
+    return _within(found, config)
+
+
+def _within(found: Calibrated, config: Config, one_list: bool = False) -> Calibrated:
+    """With the layers widened that a budget of cycles allows, where the request has one."""
+    if not isinstance(found.request.wide, float):
+        return found
+    return widening.within_budget(found, config, one_list)
 
 
 def read_model_program(
@@ -91,11 +101,13 @@ def read_model_program(
     config: Config,
     shape: Sequence[int] | None = None,
     request: Request | None = None,
+    one_list: bool = False,
 ) -> tuple[Program, Calibrated | None]:
     """The program of a model, compiled for a configuration, or of a program file; of a float model
     also what it was quantised from.
 
-    CompileError with one line: what no reader reads, a node that nothing computes, a program
+    ``one_list``: weights of 16 bits start no list of their own (``build_program``).  CompileError
+    with one line: what no reader reads, a node that nothing computes, a program
     whose maps or weights do not fit the configuration, a float model without a ``request``.
     """
     head = files.read_bytes(path, CompileError)
@@ -106,7 +118,10 @@ def read_model_program(
             raise CompileError(calibrate.QUANTISED, where=str(path))
         return okpu.loads_okpu(head, Path(path).name), None
     graph, found = _graph(path, shape, request)
-    program = build_program(graph, config)
+    if found:
+        found = _within(found, config, one_list)
+        graph = found.graph
+    program = build_program(graph, config, one_list)
     program.source = Path(path).name
     return program, found
 
@@ -116,7 +131,8 @@ def read_program(
     config: Config,
     shape: Sequence[int] | None = None,
     request: Request | None = None,
+    one_list: bool = False,
 ) -> Program:
-    """As ``read``, the program alone."""
-    program, _ = read_model_program(path, config, shape, request)
+    """As ``read_model_program``, the program alone."""
+    program, _ = read_model_program(path, config, shape, request, one_list)
     return program

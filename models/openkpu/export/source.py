@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import digits, files, kmodel
+from openkpu.arithmetic.words import BYTES
 from openkpu.compiler import data
+from openkpu.compiler.errors import FloatModelError
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Move, Node
 from openkpu.compiler.program import DevicePart, HostPart, Port, Program
@@ -26,6 +28,10 @@ from openkpu.export.kmodel_list import of_kmodel
 from openkpu.network.network import Network
 
 DIGITS = "digits"  # the network that comes with the project
+FLOAT = (
+    "a float model, expected a quantised one, or the .okpu file that compile makes of it with"
+    " CALIBRATION=folder of pictures, x.npy or x.npz"
+)
 ELEMENT = 1 << 32  # of a tensor whose values are the places of its elements
 
 
@@ -50,7 +56,11 @@ def read_export_model(path: str, config: Config) -> Source:
     elif Path(path).suffix.lower() == ".npz":
         found = of_network(Network.load(path))
     elif is_ours(path):
-        found = of_program(read_program(path, config), path)
+        try:
+            program = read_program(path, config, one_list=True)
+        except FloatModelError as error:
+            raise ExportError(f"{error.where}: {FLOAT}") from None
+        found = of_program(program, path)
     else:
         content = files.read_bytes(path, ExportError)
         program = kmodel.loads_kmodel(content, Path(path).name)
@@ -61,12 +71,14 @@ def read_export_model(path: str, config: Config) -> Source:
 
 
 def of_network(network: Network) -> Source:
-    """A task list whose input and result are maps (C, H, W)."""
+    """A task list whose input and result are maps (C, H, W), with out32 words (O, H, W)."""
     signs = network.layers[0].signed_in, network.layers[-1].signed_out
     kinds = ["int8" if sign else "uint8" for sign in signs]
+    shape = network.out_shape
+    if network.words:
+        shape, kinds[1] = (shape[0] // BYTES, *shape[1:]), "int32"
     ins = Tensor("input", False, network.in_shape, kinds[0])
-    out = Tensor("result", True, network.out_shape, kinds[1])
-    return Source(network, [ins, out])
+    return Source(network, [ins, Tensor("result", True, shape, kinds[1])])
 
 
 def of_program(program: Program, path: str) -> Source:

@@ -23,6 +23,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 DIGITS = ("make", "sim", "SIM=icarus")
 DEVICE = ("make", "sim", "SIM=verilator", "CONFIG=k210", "IMAGES=1")
 RESULT = re.compile(r"^ *image +0\b|  image +0 ")
+PASSED = re.compile(r"^=.*?\b(\d+) passed\b")  # pytest's last line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,13 +39,15 @@ class TimedStep:
 
 @dataclasses.dataclass(frozen=True)
 class Taken:
-    """Of a command: status, processor and clock seconds, those to the first result, .venv in MB."""
+    """Of a command: status, processor and clock seconds, those to the first result, .venv in MB,
+    tests that passed in its first run of pytest."""
 
     status: int
     processor: float
     clock: float
     first: float | None
     megabytes: float
+    tests: int | None = None
 
 
 STEPS = (
@@ -66,10 +69,10 @@ def megabytes(folder: Path) -> float:
 def measure_command(words: tuple[str, ...], clone: Path, home: Path) -> Taken:
     """Run a command in the clone; what it starts and waits for counts."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "TERM") if name in os.environ}
-    began, first = time.monotonic(), None
+    began, first, tests = time.monotonic(), None, None
     with open(clone.parent / "log", "a", encoding="utf-8") as log:
         process = subprocess.Popen(
-            words, cwd=clone, env={**kept, "HOME": str(home)}, text=True,
+            words, cwd=clone, env={**kept, "HOME": str(home)}, encoding="utf-8", errors="replace",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert process.stdout
@@ -77,11 +80,14 @@ def measure_command(words: tuple[str, ...], clone: Path, home: Path) -> Taken:
             log.write(line)
             if first is None and RESULT.search(line):
                 first = time.monotonic() - began
+            if tests is None and (found := PASSED.search(line)):
+                tests = int(found[1])
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     took = usage.ru_utime + usage.ru_stime
     clock = time.monotonic() - began
-    return Taken(process.returncode, took, clock, first, megabytes(clone / ".venv"))
+    size = megabytes(clone / ".venv")
+    return Taken(process.returncode, took, clock, first, size, tests)
 
 
 def timing_row(step: TimedStep, taken: Taken) -> str:
@@ -98,15 +104,16 @@ def timing_row(step: TimedStep, taken: Taken) -> str:
     verdict = f"{goal}: missed" if missed else f"{goal}: met" if goal else ""
     verdict = "failed" if taken.status else verdict
     first = "" if taken.first is None else f"{taken.first:.0f}"
+    tests = "" if taken.tests is None else f"{taken.tests:,}"
     return (
-        f"| {step.name} | {taken.processor:.0f} | {taken.clock:.0f} | {first} |"
+        f"| {step.name} | {tests} | {taken.processor:.0f} | {taken.clock:.0f} | {first} |"
         f" {taken.megabytes:.0f} | {verdict} |"
     )
 
 
 HEAD = (
-    "| command | processor s | clock s | s to the first result | .venv MB | goal |",
-    "|---|---|---|---|---|---|",
+    "| command | tests | processor s | clock s | s to the first result | .venv MB | goal |",
+    "|---|---|---|---|---|---|---|",
 )
 
 

@@ -10,7 +10,8 @@ from openkpu.kmodel.version5.bytecode import dialect_of
 from openkpu_tools import command
 from openkpu_tools.command import UsageError, option
 
-OF_CALIBRATION = ("samples", "method")
+OF_CALIBRATION = ("samples", "method", "wide")
+OF_PICTURES = ("mean", "scale", "bgr")
 
 
 def model_file(args: argparse.Namespace) -> str | None:
@@ -31,13 +32,18 @@ def check_numbering(args: argparse.Namespace) -> None:
         raise UsageError(f"{one} is of the CPU's code, expected no {other} with it")
 
 
-def request_of(args: argparse.Namespace) -> Request | None:
-    """The calibration that is asked for; UsageError for its options without it."""
+def request_of(args: argparse.Namespace, *, pictures: bool = False) -> Request | None:
+    """The calibration that is asked for; UsageError for its options without it.
+
+    ``pictures``: those of pictures are the calibration's alone.
+    """
+    for name in OF_PICTURES if pictures else ():
+        command.needs(args, name, "calibration", "pictures")
     for name in OF_CALIBRATION:
         command.needs(args, name, "calibration", "samples of a float model's inputs")
     if args.calibration is None:
         return None
     scale = (args.scale,) if isinstance(args.scale, float) else args.scale
-    pictures = {"mean": args.mean, "scale": scale, "bgr": args.bgr}
-    method = args.method or "minmax"
-    return Request(args.calibration, args.samples, method, **pictures)
+    more = {"mean": args.mean, "scale": scale, "bgr": args.bgr}
+    more |= {} if args.wide is None else {"wide": args.wide}
+    return Request(args.calibration, args.samples, args.method or "minmax", **more)

@@ -12,7 +12,7 @@ from typing import Any
 
 from openkpu import configs, digits
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.source import is_ours, read_program
+from openkpu.compiler.source import is_ours, read_model_program
 from openkpu.configs import Config
 from openkpu.kmodel import KmodelError, loads_functions, loads_kmodel, read_model
 from openkpu.layer import elementwise, pool_tasks
@@ -33,7 +33,13 @@ from openkpu.products import matmul_lists
 from openkpu_tools import command, registry
 from openkpu_tools.command import UsageError, check_outputs, complain, option
 from openkpu_tools.commands import run_matmul, run_network
-from openkpu_tools.commands.model_options import check_numbering, model_file
+from openkpu_tools.commands.model_options import (
+    OF_CALIBRATION,
+    OF_PICTURES,
+    check_numbering,
+    model_file,
+    request_of,
+)
 
 MHZ = 100.0
 HEAD = (
@@ -145,7 +151,9 @@ def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 
 def of_compiled(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A quantised model: its task lists; CompileError, NetworkError."""
-    program = read_program(args.model, args.config, args.shape)
+    program, calibrated = read_model_program(args.model, args.config, args.shape, args.request)
+    if calibrated:
+        print(calibrated.summary)
     found = []
     for part in program.device_parts:
         run_network.check_network(part.network, args.config)
@@ -210,10 +218,13 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             raise UsageError(
                 f"{option(name)} and {args.model} together, expected a kmodel to use it with"
             )
-    if args.shape and not args.quantised:
-        raise UsageError(f"{option('shape')} without a quantised model, which it is for")
+    for name in () if args.quantised else ("shape", "calibration", *OF_CALIBRATION, *OF_PICTURES):
+        if getattr(args, name) not in (None, False):
+            raise UsageError(f"{option(name)} without a quantised model, which it is for")
+    args.request = request_of(args, pictures=True)
     command.needs(args, "type", "matmul", "a product")
-    check_outputs([args.report], [model_file(args), args.network, *(args.matmul or [])])
+    read = [model_file(args), args.calibration, args.network, *(args.matmul or [])]
+    check_outputs([args.report], read)
     return args
 
 

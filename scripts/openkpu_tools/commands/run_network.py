@@ -210,7 +210,8 @@ def simulate_network(
             progress.line(f"  {line}")
         state["good"] &= not (wrong or any(r.mismatching_bytes for r in here))
 
-    limit = 50_000 + LIMIT * network_cycles(args.config, network.layers)
+    least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)
+    limit = 50_000 + LIMIT * least
     request = NetworkRequest(network, images, limit, alignment(args.config))
     size = network.storage(images, align=request.align).data.size
     rtl.simulate_request(args, request, on_event, size)

@@ -22,7 +22,7 @@ from openkpu import configs, digits
 from openkpu.compiler import data
 from openkpu.compiler import run as execute
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.source import is_ours, read_program
+from openkpu.compiler.source import is_ours, read_model_program
 from openkpu.kmodel.errors import KmodelError
 from openkpu.kmodel.residence.one_list import read_task_list
 from openkpu.network.network import Network, NetworkError
@@ -32,8 +32,9 @@ from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import RequestedRun, StreamRequest
 from openkpu_tools import command, registry, report, rtl
-from openkpu_tools.command import UsageError, complain
+from openkpu_tools.command import UsageError, complain, option
 from openkpu_tools.commands import run_network
+from openkpu_tools.commands.model_options import OF_CALIBRATION, OF_PICTURES, request_of
 
 MOST = 100_000  # images of a run: their maps and counters lie in the simulator's memory
 EVERY = 5.0  # seconds between lines of progress where lines stay
@@ -66,11 +67,17 @@ def parse_stream(argv: list[str]) -> argparse.Namespace:
     command.apart(args, ("model", "network"), why="one of them runs")
     if args.input and not (args.network or args.model):
         command.needs(args, "input", "network", "a network")
-    command.needs(args, "shape", "model", "a quantised model")
+    ours = bool(args.model) and is_ours(args.model)
+    for name in ("shape", "calibration", *OF_CALIBRATION, *OF_PICTURES):
+        command.needs(args, name, "model", "a quantised model")
+        if getattr(args, name) not in (None, False) and not ours:
+            raise UsageError(f"{option(name)} without a quantised model, which it is for")
+    args.request = request_of(args, pictures=True)
     args.config = configs.load_config(args.config)
     if args.bus:
         args.config = dataclasses.replace(args.config, ahb_width=args.bus)
-    command.check_outputs([args.report], [args.network, args.model, args.input])
+    read = [args.network, args.model, args.calibration, args.input]
+    command.check_outputs([args.report], read)
     return args
 
 
@@ -100,7 +107,11 @@ def stream_work(args: argparse.Namespace) -> Work:
 
 def of_model(args: argparse.Namespace) -> Work:
     """A quantised model: its task list alone, the maps as the host would write them."""
-    program = read_program(args.model, args.config, args.shape)
+    program, calibrated = read_model_program(
+        args.model, args.config, args.shape, args.request, one_list=True
+    )
+    if calibrated:
+        print(calibrated.summary)
     if len(program.device_parts) != 1 or len(program.device_parts[0].inputs) != 1:
         raise CompileError(
             "a stream is one task list with one input map;"
@@ -167,7 +178,8 @@ def run_stream(args: argparse.Namespace, given: Work) -> bool:
             progress.line(event["text"])
 
     runs = [RequestedRun(network, images, disturb=args.disturb)]
-    limit = LIMIT + run_network.LIMIT * network_cycles(args.config, network.layers)
+    least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)
+    limit = LIMIT + run_network.LIMIT * least
     request = StreamRequest(runs, limit=limit, seed=args.seed)
     size = network.storage(images, continuous=True).data.size
     layers = len(network.layers) * count

@@ -29,13 +29,13 @@ from openkpu_tools.command import (
 )
 from openkpu_tools.commands import run_digits, run_matmul, run_model, run_network, run_vectors
 from openkpu_tools.commands.compiled import run_compiled
-from openkpu_tools.commands.model_options import check_numbering, model_file
+from openkpu_tools.commands.model_options import OF_CALIBRATION, check_numbering, model_file
 
 FOR_MODELS = (
     *("image", "layers", "functions", "numbering"),
     *("detector", "bgr", "scale", "bias", "fast"),
 )
-FOR_QUANTISED = ("mean", "labels", "raw", "shape", "html", "calibration", "samples", "method")
+FOR_QUANTISED = ("mean", "labels", "raw", "shape", "html", "calibration", *OF_CALIBRATION)
 FOR_PICTURES = ("detector", "png", "bgr", "scale", "bias")
 ALONE = (run_digits, run_model, run_network, run_compiled)  # with GOLDEN: nothing to compare with
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits

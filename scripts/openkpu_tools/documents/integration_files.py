@@ -137,7 +137,8 @@ def core() -> str:
     chosen = f"    parameters: [{', '.join(names)}]"
     lint = ["    default_tool: verilator", "    tools:", "      verilator:"]
     lint += ["        mode: lint-only", "        verilator_options: [-Wall]"]
-    lines += ["targets:", "  default: &default", "    filesets: [rtl]", "    toplevel: openkpu_top"]
+    # a core that depends on this one gets this target, whatever it asks for
+    lines += ["targets:", "  default:", "    filesets: [rtl, bridges]", "    toplevel: openkpu_top"]
     lines += [
         chosen,
         "  bridges:",

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The register description as IP-XACT and HTML, by the exporters of PeakRDL.
+"""The register description as IP-XACT and HTML, by the exporters of PeakRDL, and as CMSIS-SVD.
 
-``openkpu register-formats OUT`` writes OUT/openkpu.xml (IEEE 1685-2014) and OUT/html/index.html.
+``openkpu register-formats OUT`` writes OUT/openkpu.xml (IEEE 1685-2014), OUT/html/index.html and
+OUT/openkpu.svd.
 """
 
 import sys
+import tomllib
 
 from peakrdl_html import HTMLExporter
 from peakrdl_ipxact import IPXACTExporter
 
+from openkpu.checkout import ROOT
 from openkpu.layer.regdesc import compile_map
 from openkpu_tools import command, registry
+from openkpu_tools.documents.svd import svd
 
 MAP = "openkpu"
 
@@ -18,12 +22,15 @@ MAP = "openkpu"
 def main(argv: list[str] | None = None) -> int:
     """Exit status 2 when the folder cannot be written."""
     args = registry.parse_command("register-formats", argv)
-    node = compile_map(MAP).node
+    described = compile_map(MAP)
+    node = described.node
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     try:
         args.out.mkdir(parents=True, exist_ok=True)
         exporter = IPXACTExporter(vendor="openkpu", library="ip", version="1.0")
         exporter.export(node, str(args.out / "openkpu.xml"), component_name="openkpu")
         HTMLExporter().export(node, str(args.out / "html"))
+        (args.out / "openkpu.svd").write_text(svd(described, version), encoding="utf-8")
     except OSError as error:
         return command.complain(f"{args.out}: {error.strerror}")
     return 0

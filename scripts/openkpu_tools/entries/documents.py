@@ -58,7 +58,7 @@ def integration(parser: Parser) -> None:
 
 @entry("openkpu_tools.documents.register_formats", "registers integration")
 def register_formats(parser: Parser) -> None:
-    """Write the registers as IP-XACT and as pages of HTML."""
+    """Write the registers as IP-XACT, CMSIS-SVD and pages of HTML."""
     parser.add_argument("out", type=command.folder, help="folder, which may exist")
 
 

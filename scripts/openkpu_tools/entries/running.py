@@ -16,6 +16,7 @@ from openkpu_tools.entry import entry
 SCANS = 360  # handwritten digits that are held out, and so the most that can be asked for
 MOST_STREAM = 100_000  # images of a run: their maps and counters lie in the simulator's memory
 MOST_SAMPLES = 10_000  # of a calibration
+MOST_MORE = 1000  # percent of cycles that weights of 16 bits may take more
 MOST_STRIDE = 4  # of a pool of random layers: a smaller map leaves nothing
 MHZ = 100.0
 SHAPES = ("targets", "k210_rows", "yolo20", "mobilenet075")  # sets of layers of known shapes
@@ -61,6 +62,20 @@ def layer_range(text: str) -> str:
     if not re.fullmatch(r"\d+(-\d*)?", text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r}: expected layers, for example 3-7, 3- or 5")
     return text
+
+
+def wide(text: str) -> tuple[str, ...] | float:
+    """argparse type: names of layers with commas between them, or a percentage of cycles."""
+    if re.fullmatch(r"[-+\d.]+%", text):
+        try:
+            return command.between(0, MOST_MORE)(text.removesuffix("%"))
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{error} in front of %") from None
+    names = tuple(word.strip() for word in text.split(","))
+    if not all(names):
+        how = "expected names of layers, for example conv1,conv2, or more cycles, as 10%"
+        raise argparse.ArgumentTypeError(f"{text!r}: {how}")
+    return names
 
 
 # ---- options that several of them have
@@ -140,6 +155,12 @@ def _calibration(parser: Parser) -> None:
     )
     parser.add_argument(
         "--method", choices=METHODS, help="how the calibration finds ranges (minmax)"
+    )
+    parser.add_argument(
+        "--wide",
+        type=wide,
+        help="layers whose weights get 16 bits: conv1,conv2; or how many percent more cycles these"
+        " may take, with the sign",
     )
 
 
@@ -254,6 +275,12 @@ def quantise(parser: Parser) -> None:
     parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
     parser.add_argument("-o", "--output", type=command.path, help="QDQ model to write (.onnx)")
     parser.add_argument("--shape", type=shape, help="shape of an input that the model leaves open")
+    parser.add_argument(
+        "--config",
+        type=command.config,
+        default="k210",
+        help="configuration whose cycles a percentage of WIDE is of",
+    )
     _calibration(parser)
     _pictures(parser)
     _report(parser)
@@ -335,6 +362,9 @@ def soc(parser: Parser) -> None:
         "--devices", type=command.integer_in(1, 3), default=1, help="devices on the bus"
     )
     parser.add_argument(
+        "--axi", action="store_true", help="devices with AXI ports (openkpu_axi), behind adapters"
+    )
+    parser.add_argument(
         "--images", type=command.integer_in(1, 1000), help="inferences of each device (4)"
     )
     parser.add_argument(
@@ -343,13 +373,15 @@ def soc(parser: Parser) -> None:
     seeded(parser)
 
 
-@entry("openkpu_tools.commands.predict", lambda args: _read(args.model), checkout=False)
+@entry("openkpu_tools.commands.predict", _compiled, checkout=False)
 def predict(parser: Parser) -> None:
     """Cycles of a model, a network or a product, without a simulator."""
     _configuration(parser)
     parser.add_argument("--mhz", type=command.between(0.001, 1e6), default=MHZ, help="clock in MHz")
     _model(parser)
     _shape(parser)
+    _calibration(parser)
+    _pictures(parser)
     _network(parser)
     _product(parser)
     _report(parser)
@@ -358,7 +390,7 @@ def predict(parser: Parser) -> None:
 
 @entry(
     "openkpu_tools.commands.run_stream",
-    lambda args: f"sim {args.sim} {_read(args.model)}",
+    lambda args: f"sim {args.sim} {_compiled(args)}",
     checkout=False,
 )
 def stream(parser: Parser) -> None:
@@ -370,6 +402,8 @@ def stream(parser: Parser) -> None:
         "--model", type=command.there, help="a quantised model: .tflite, .onnx or .okpu"
     )
     _shape(parser)
+    _calibration(parser)
+    _pictures(parser)
     parser.add_argument("--input", type=command.there, help=".npy file of its maps")
     parser.add_argument(
         "--images", type=command.integer_in(1, MOST_STREAM), help="inferences of the stream"

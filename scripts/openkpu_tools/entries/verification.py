@@ -21,7 +21,7 @@ WIRING = ("swap", "bit", "term", "late", "case")
 LEVELS = ("block", "formal", "sizes", "device")  # benches that are asked of a mutant
 # what tests import, of all kinds
 TESTING = (
-    "sim icarus verilator models plots registers coverage vip integration mutation flows test"
+    "sim icarus verilator models plots registers soc coverage vip integration mutation flows test"
     " cluster"
 )
 DEVICE_TESTS = "sim verilator test registers coverage"

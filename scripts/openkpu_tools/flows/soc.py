@@ -165,15 +165,20 @@ def _step(words: list[str], what: str) -> None:
         raise simrun.SimError(f"{what} could not be made:\n{said}")
 
 
-def simulator(config: configs.Config, devices: int, store_bytes: int) -> Path:
-    """The program that runs the computer; one of three devices serves for two."""
+def simulator(config: configs.Config, devices: int, store_bytes: int, *, axi: bool) -> Path:
+    """The program that runs the computer; one of three devices serves for two.
+
+    ``axi``: the devices are openkpu_axi.
+    """
     devices = 1 if devices == 1 else MOST_DEVICES
     params = {**config.parameters, "DEVICES": devices, "STORE_BYTES": store_bytes}
-    params["RAM_BYTES"] = RAM_BYTES
+    params |= {"RAM_BYTES": RAM_BYTES, "AXI": int(axi)}
     sources = [*SOURCES, processor()]
     folder = verilated.model("soc", sources, params, control=PUBLIC, flags=["--vpi"])
-    scope = '-DAI_RAM_SCOPE="u_cache.u_ai_ram"'
-    return verilated.program(folder, "soc", ["soc/main.cpp"], "soc_main", [scope])
+    scopes = {"DEVICE": "g_axi.u_axi.u_device.u_openkpu" if axi else "g_ahb.u_openkpu"}
+    scopes["AI_RAM"] = "u_cache.u_ai_ram"
+    flags = [f'-D{name}_SCOPE="{scope}"' for name, scope in scopes.items()]
+    return verilated.program(folder, "soc", ["soc/main.cpp"], "soc_main", flags)
 
 
 def run(args: argparse.Namespace, made: Job) -> int:
@@ -181,8 +186,9 @@ def run(args: argparse.Namespace, made: Job) -> int:
     macs = sum(run_.macs for runs in made.golden for run_ in runs)
     limit = CYCLES + PER_MAC * macs + 100 * sum(i.input_bytes for i in made.images)
     said = f"computer with {args.devices} device(s), configuration {args.config.name}"
+    said += ", AXI" if args.axi else ""
     print(f"{said}, program {args.program}", flush=True)
-    program = simulator(args.config, args.devices, made.store_bytes)
+    program = simulator(args.config, args.devices, made.store_bytes, axi=args.axi)
     with tempfile.TemporaryDirectory(prefix="openkpu_soc_") as tmp:
         folder = Path(tmp)
         code = firmware(args.program, made, folder, disturb=not args.quiet)

@@ -8,6 +8,7 @@ from openkpu.checkout import ROOT
 from openkpu_tools import registry
 
 MADE = ("sim_build", "waves", "reports", ".pytest_cache", ".ruff_cache", ".hypothesis")
+MADE += (".venv/bytecode",)  # of scripts/run.sh
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -17,14 +17,15 @@ SWEEP_SECONDS = "7200"  # of its simulations, unless OPENKPU_SIM_SECONDS says ot
 
 
 def _replaced(words: list[str], *more: str) -> NoReturn:
-    """Go on as another program; signals wait until that looks for them, as conftest.py does."""
+    """Go on as another program."""
     sys.stdout.flush()
-    signal.pthread_sigmask(signal.SIG_BLOCK, command.SIGNALS)
     os.chdir(ROOT)
     os.execv(words[0], [*words, *more])
 
 
 def _pytest(*words: str) -> NoReturn:
+    # signals wait until conftest.py looks for them
+    signal.pthread_sigmask(signal.SIG_BLOCK, command.SIGNALS)
     _replaced([sys.executable, "-m", "pytest"], *words)
 
 

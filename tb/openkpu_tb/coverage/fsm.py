@@ -138,6 +138,8 @@ def bench() -> str:
             "`default_nettype none",
             "`ifdef AXI",  # the device is behind its bridges
             "  `define DUT u_axi.u_openkpu",
+            "`elsif APB",
+            "  `define DUT u_apb.u_openkpu",
             "`else",
             "  `define DUT dut",
             "`endif",

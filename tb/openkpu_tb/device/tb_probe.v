@@ -9,6 +9,8 @@
 `default_nettype none
 `ifdef AXI
   `define DUT u_axi.u_openkpu
+`elsif APB
+  `define DUT u_apb.u_openkpu
 `else
   `define DUT dut
 `endif

@@ -18,6 +18,8 @@
 // With AXI defined the device is openkpu_axi, host and storage are behind its buses (axi_fabric); the
 // fabric's waits, errors and silence work as on AHB, cfg_rd_wait is the latency.
 //
+// With APB defined the device is openkpu_apb, and its APB pins are the host's; those of AHB do nothing.
+//
 // Host pins change on the falling edge of clk and are looked at there too (a register seen at the
 // rising edge is old on one simulator and new on the other).
 `resetall
@@ -25,6 +27,8 @@
 `default_nettype none
 `ifdef AXI
   `define DUT u_axi.u_openkpu
+`elsif APB
+  `define DUT u_apb.u_openkpu
 `else
   `define DUT dut
 `endif
@@ -223,24 +227,43 @@ module tb_top #(
     .rlast(f_rlast), .rvalid(f_rvalid), .rready(f_rready)
   );
 `else
+`ifdef APB
+  reg         s_apb_psel = 1'b0, s_apb_penable = 1'b0, s_apb_pwrite = 1'b0;
+  reg  [31:0] s_apb_paddr = 32'd0, s_apb_pwdata = 32'd0;
+  wire        s_apb_pready, s_apb_pslverr;
+  wire [31:0] s_apb_prdata;
+  assign {s_hready, s_hresp, s_hrdata} = {1'b1, 34'd0};
+`endif
 `ifdef NETLIST
   openkpu_top dut (
 `else
+`ifdef APB
+  openkpu_apb #(
+`else
   openkpu_top #(
+`endif
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH), .PARAM_CHANS(PARAM_CHANS),
     .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES), .KEEP_WEIGHTS(KEEP_WEIGHTS),
     .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
     .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
+`ifdef APB
+  ) u_apb (
+    .s_apb_psel(s_apb_psel), .s_apb_penable(s_apb_penable), .s_apb_paddr(s_apb_paddr), .s_apb_pwrite(s_apb_pwrite),
+    .s_apb_pwdata(s_apb_pwdata), .s_apb_pready(s_apb_pready), .s_apb_prdata(s_apb_prdata),
+    .s_apb_pslverr(s_apb_pslverr),
+`else
   ) dut (
 `endif
-    .clk(clk), .rst(rst),
+`endif
+`ifndef APB
     .s_ahb_hsel(s_hsel), .s_ahb_haddr(s_haddr), .s_ahb_htrans(s_htrans),
     .s_ahb_hwrite(s_hwrite), .s_ahb_hsize(s_hsize), .s_ahb_hburst(s_hburst),
     .s_ahb_hprot(s_hprot), .s_ahb_hwdata(s_hwdata), .s_ahb_hready_in(s_hready),
     .s_ahb_hready_out(s_hready), .s_ahb_hresp(s_hresp), .s_ahb_hrdata(s_hrdata),
-    .m_ahb_hbusreq(m_hbusreq), .m_ahb_hlock(m_hlock), .m_ahb_hgrant(m_hgrant),
+`endif
+    .clk(clk), .rst(rst), .m_ahb_hbusreq(m_hbusreq), .m_ahb_hlock(m_hlock), .m_ahb_hgrant(m_hgrant),
     .m_ahb_haddr(m_haddr), .m_ahb_htrans(m_htrans), .m_ahb_hwrite(m_hwrite),
     .m_ahb_hsize(m_hsize), .m_ahb_hburst(m_hburst), .m_ahb_hprot(m_hprot),
     .m_ahb_hwdata(m_hwdata), .m_ahb_hready(m_hready), .m_ahb_hresp(m_hresp),

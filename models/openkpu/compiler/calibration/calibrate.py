@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from openkpu.compiler.calibration import prepare, quantise, samples
+from openkpu.compiler.calibration import prepare, quantise, samples, weighted
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
@@ -17,8 +17,8 @@ from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite.file import is_tflite
 
 NEEDED = (
-    "a float model: compile, sim and quantise need samples of its inputs, CALIBRATION=folder of"
-    " pictures, x.npy or x.npz"
+    "a float model: compile, sim, predict, stream and quantise need samples of its inputs,"
+    " CALIBRATION=folder of pictures, x.npy or x.npz"
 )
 QUANTISED = "CALIBRATION is of a float model, this one is quantised already"
 
@@ -30,10 +30,29 @@ class Calibrated:
     name: str
     data: bytes  # an ONNX file in the QDQ form
     graph: Graph
-    net: Net  # the float network, prepared
+    ranged: quantise.Ranged  # the float network, prepared
     taken: samples.Taken
     samples: list[Values]
     request: samples.Request
+    wide: tuple[str, ...] = ()  # nodes of the network whose weights have 16 bits
+    chosen: str = ""  # what a budget of cycles bought, in words
+
+    @property
+    def summary(self) -> str:
+        """How it was quantised, in a line."""
+        words = f"{self.name}: quantised with {len(self.samples)} samples, {self.request.method}"
+        words += f", weights of 16 bits in {', '.join(self.wide)}" if self.wide else ""
+        return words + (f"; {self.chosen}" if self.chosen else "")
+
+    @property
+    def net(self) -> Net:
+        return self.ranged.net
+
+    def widened(self, wide: tuple[str, ...]) -> Calibrated:
+        """The same model with weights of 16 bits in these nodes."""
+        made = quantise.quantised_ranges(self.ranged, wide)
+        graph = translate.read_onnx(made, self.name)
+        return dataclasses.replace(self, data=made, graph=graph, wide=wide)
 
 
 def calibrated(
@@ -43,7 +62,10 @@ def calibrated(
     shape: Sequence[int] | None = None,
     folder: Path | None = None,
 ) -> Calibrated:
-    """The model quantised; CompileError with one line."""
+    """The model quantised; CompileError with one line.
+
+    A budget of cycles is not looked at (``widening``): it is the configuration's.
+    """
     try:
         import onnxruntime  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ImportError:
@@ -52,8 +74,11 @@ def calibrated(
     if is_tflite(data):
         data, folder = float_form.converted(data, name), None
     net = prepare.prepared(data, name, shape, folder)
+    names = weighted.named_layers(net, request.wide, name)
     taken = samples.taken_inputs(net)
     given = samples.read_samples(request, taken)
     feeds = [samples.fed(taken, one) for one in given]
-    made = quantise.quantised_net(net, feeds, request.method, name)
-    return Calibrated(name, made, translate.read_onnx(made, name), net, taken, given, request)
+    ranged = quantise.ranged_net(net, feeds, request.method, name)
+    made = quantise.quantised_ranges(ranged, names)
+    graph = translate.read_onnx(made, name)
+    return Calibrated(name, made, graph, ranged, taken, given, request, names)

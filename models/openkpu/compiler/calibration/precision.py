@@ -4,7 +4,7 @@
 The quantised values are those of the exact reference (docs/compiler.md), which are the device's.
 *Through*: signal to noise of a layer's output when everything before it is quantised as well.
 *Own*: when its inputs are the float model's, rounded to their scales: what the layer itself loses.
-*Wide*: the same with weights of 16 bits.
+*Narrow* and *wide*: the same with weights of 8 and of 16 bits.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Row:
     signal: float = 0.0
     through: float = 0.0
     own: float = 0.0
+    narrow: float | None = None  # of a layer with weights, as is the next one
     wide: float | None = None
+    bits: int = 8  # of its weights
     rounding: float = 0.0  # of the float model's output to this output's scale
     clipped: int = 0  # values of the float model beyond the output's range
     values: int = 0
@@ -80,6 +82,7 @@ class Precision:
     rows: list[Row]
     outputs: list[Output]
     samples: int
+    narrow: list[Output] = dataclasses.field(default_factory=list)  # with no weights of 16 bits
 
 
 def measure_precision(found: Calibrated, most: int = USUAL) -> Precision:
@@ -89,11 +92,11 @@ def measure_precision(found: Calibrated, most: int = USUAL) -> Precision:
     nodes = [n for n in graph.nodes if not isinstance(n, Move)]
     nodes = [n for n in nodes if not (isinstance(n, Host) and n.how in ("quantize", "dequantize"))]
     rows = {n.name: _row(n) for n in nodes}
-    wide = {n.name: made for n in nodes if (made := _wider(net, n)) is not None}
-    ends = []
-    for name in graph.outputs:
-        shape = graph.tensors[name].shape
-        ends.append(Output(name, shape[-1] if shape else 1))
+    others = {n.name: made for n in nodes if (made := _other(net, n)) is not None}
+    ends = [_output(graph.tensors[name]) for name in graph.outputs]
+    narrow = [_narrowed(others, n) for n in graph.nodes]
+    before = dataclasses.replace(graph, nodes=narrow) if found.wide else None
+    narrow_ends = [_output(graph.tensors[name]) for name in graph.outputs] if before else []
     chosen = found.samples
     if len(chosen) > most:
         chosen = [chosen[i * len(chosen) // most] for i in range(most)]
@@ -103,18 +106,40 @@ def measure_precision(found: Calibrated, most: int = USUAL) -> Precision:
         values = reference.evaluate(graph, sample)
         real = {n: _like(clean, names.get(n, n), t) for n, t in graph.tensors.items()}
         for node in nodes:
-            _add(graph, node, rows[node.name], wide.get(node.name), values, real)
-        for end in ends:
-            _compare(end, data.real(graph.tensors[end.name], values[end.name]), real[end.name])
+            _add(graph, node, rows[node.name], others.get(node.name), values, real)
+        _ends(graph, ends, values, real)
+        if before:
+            _ends(before, narrow_ends, reference.evaluate(before, sample), real)
     kept = [row for row in rows.values() if row.values]
-    return Precision(kept, ends, len(chosen))
+    return Precision(kept, ends, len(chosen), narrow_ends)
 
 
 def _row(node: Node) -> Row:
     """A function that has become one table is called by what it is made of."""
     if isinstance(node, Table) and node.function:
         return Row(node.name.removesuffix("_QuantizeLinear"), node.function)
-    return Row(node.name, node.operator)
+    return Row(node.name, node.operator, bits=_bits(node))
+
+
+def _bits(node: Node) -> int:
+    return node.weight_bits if isinstance(node, (Conv, Dense)) else 8
+
+
+def _output(tensor: Tensor) -> Output:
+    return Output(tensor.name, tensor.shape[-1] if tensor.shape else 1)
+
+
+def _narrowed(others: dict[str, Node], node: Node) -> Node:
+    """A node, with weights of 8 bits where it has wider ones."""
+    return others.get(node.name, node) if _bits(node) > 8 else node
+
+
+def _ends(
+    graph: Graph, ends: list[Output], values: data.Values, real: dict[str, Array | None]
+) -> None:
+    """Count one sample of the outputs."""
+    for end in ends:
+        _compare(end, data.real(graph.tensors[end.name], values[end.name]), real[end.name])
 
 
 def _floats(quantised: bytes) -> dict[str, str]:
@@ -142,7 +167,7 @@ def _add(
     graph: Graph,
     node: Node,
     row: Row,
-    wide: Node | None,
+    other: Node | None,
     values: data.Values,
     real: dict[str, Array | None],
 ) -> None:
@@ -162,10 +187,12 @@ def _add(
             inputs.append(values[tensor.name])
         else:
             inputs.append(reference.quantised_values(given, tensor))
-    row.own += _noise(want, data.real(output, reference.compute(graph, node, inputs)))
-    if wide is not None:
-        made = reference.compute(graph, wide, inputs)
-        row.wide = (row.wide or 0.0) + _noise(want, data.real(output, made))
+    own = _noise(want, data.real(output, reference.compute(graph, node, inputs)))
+    row.own += own
+    if other is not None:
+        noise = _noise(want, data.real(output, reference.compute(graph, other, inputs)))
+        narrow, wide = (own, noise) if row.bits == 8 else (noise, own)
+        row.narrow, row.wide = (row.narrow or 0.0) + narrow, (row.wide or 0.0) + wide
     if output.quantised:
         steps = reference.quantised_values(want, output)
         row.rounding += _noise(want, data.real(output, steps))
@@ -191,24 +218,29 @@ def _compare(end: Output, found: Array, want: Array | None) -> None:
     end.values += want.size
 
 
-def _wider(net: Net, node: Node) -> Node | None:
-    """A convolution or product with weights of 16 bits, of the float network's own weights."""
+def _other(net: Net, node: Node) -> Node | None:
+    """A convolution or product with weights of 16 bits instead of 8, or of 8 instead of 16, of the
+    float network's own weights."""
     if not isinstance(node, (Conv, Dense)):
         return None
     made = next((n for n in net.nodes if n.name == node.name), None)
     weights = None if made is None else net.constant(made, 1)
     if weights is None:
         return None
-    fine, whole = node.w_scale / 256, np.asarray(weights, np.float64)
+    whole = np.asarray(weights, np.float64)
     if isinstance(node, Dense):
         whole = whole if whole.shape == node.weights.shape else whole.T
     if whole.size != node.weights.size:
         return None
+    whole = whole.reshape(node.weights.shape)
+    most = 32767 if node.weight_bits == 8 else 127
+    peaks = np.abs(whole).reshape(len(whole), -1).max(axis=1)
+    scale = np.where(peaks > 0, peaks / most, node.w_scale)
     spread = (-1, *[1] * (node.weights.ndim - 1))
-    steps = np.rint(whole.reshape(node.weights.shape) / fine.reshape(spread)).astype(np.int64)
-    steps = np.clip(steps, -32768, 32767)
+    steps = np.rint(whole / scale.reshape(spread)).astype(np.int64)
+    bias = np.rint(node.bias * node.w_scale / scale).astype(np.int64)
     zero = np.zeros_like(node.w_zero)
-    return dataclasses.replace(node, weights=steps, w_scale=fine, w_zero=zero, bias=node.bias * 256)
+    return dataclasses.replace(node, weights=steps, w_scale=scale, w_zero=zero, bias=bias)
 
 
 # ------------------------------------------------------------------------------ as text
@@ -216,21 +248,30 @@ def precision_lines(found: Precision) -> Iterator[str]:
     """The report."""
     yield f"precision on {found.samples} samples, signal to noise in dB against the float model"
     yield ""
-    yield f"{'through':>8} {'own':>6} {'16 bits':>8}  layer"
+    yield f"{'through':>8} {'own':>6} {'8 bits':>8} {'16 bits':>8}  layer"
     for row in found.rows:
-        through, own, wide = (row.decibels(v) for v in (row.through, row.own, row.wide))
-        words = "" if wide is None else f"{wide:.1f}"
-        yield f"{through:>8.1f} {own:>6.1f} {words:>8}  {row.node} ({row.operator})"
+        through, own = (row.decibels(v) for v in (row.through, row.own))
+        either = (row.decibels(v) for v in (row.narrow, row.wide))
+        narrow, wide = ("" if v is None else f"{v:.1f}" for v in either)
+        words = ", weights of 16 bits" if row.bits == 16 else ""
+        yield (
+            f"{through:>8.1f} {own:>6.1f} {narrow:>8} {wide:>8}  {row.node} ({row.operator}){words}"
+        )
     yield ""
-    for end in found.outputs:
+    yield from _output_lines(found.outputs, "")
+    yield from _output_lines(found.narrow, "with weights of 8 bits alone: ")
+    yield from warnings(found)
+
+
+def _output_lines(ends: list[Output], words: str) -> Iterator[str]:
+    for end in ends:
         if not end.samples:
             continue
         same = f"same class in {end.same} of {end.samples}, " if end.size > 1 else ""
         yield (
-            f"output {end.name}: {same}differences at most {end.largest:.3g},"
+            f"output {end.name}: {words}{same}differences at most {end.largest:.3g},"
             f" mean {end.mean:.3g}, of numbers up to {end.reach:.3g}"
         )
-    yield from warnings(found)
 
 
 def warnings(found: Precision) -> Iterator[str]:
@@ -240,7 +281,10 @@ def warnings(found: Precision) -> Iterator[str]:
         own, wide = row.decibels(row.own), row.decibels(row.wide)
         text = f"warning: layer {row.node!r} loses precision, {own:.1f} dB"
         if wide is not None and own is not None and wide - own >= GAIN:
-            yield f"{text}: its weights are too coarse, with 16 bits it would have {wide:.1f} dB"
+            yield (
+                f"{text}: its weights are too coarse, WIDE={row.node} gives them 16 bits"
+                f" and it would have {wide:.1f} dB"
+            )
         elif row.clipped * 1000 > row.values:
             share = 100 * row.clipped / row.values
             yield f"{text}: {share:.1f} % of its values are cut off, METHOD=minmax keeps them"

@@ -8,6 +8,7 @@ stay float inside (``curves``), so that each becomes one table; a softmax at the
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import logging
 import tempfile
@@ -42,57 +43,95 @@ class _Reader:
         return next(self.left, None)
 
 
-def quantised_net(net: Net, samples: Sequence[Feeds], method: str, name: str) -> bytes:
+@dataclasses.dataclass(frozen=True)
+class Ranged:
+    """A network with the ranges of its tensors."""
+
+    net: Net
+    within: Mapping[str, str]  # nodes that stay float (``curves``)
+    ranges: Any  # ``TensorsData`` of ONNX Runtime
+    method: str
+    name: str
+
+
+def quantised_net(
+    net: Net, samples: Sequence[Feeds], method: str, name: str, wide: Collection[str] = ()
+) -> bytes:
     """The network as an ONNX file in the QDQ form, int8, weights with a scale per channel.
 
-    Channels of the network itself are equalised (``equalise``); its results stay. ``method``: one
-    of METHODS. CompileError for a network that ONNX Runtime cannot quantise.
+    ``method``: one of METHODS; ``wide``: nodes whose weights become int16. Channels of the network
+    itself are equalised (``equalise``); its results stay. CompileError for a network that ONNX
+    Runtime cannot quantise.
     """
+    return quantised_ranges(ranged_net(net, samples, method, name), wide)
+
+
+def ranged_net(net: Net, samples: Sequence[Feeds], method: str, name: str) -> Ranged:
+    """The ranges on samples; the rest as for ``quantised_net``."""
     import onnx
-    from onnxruntime import quantization
 
     runner = FloatRunner(net, net.floats)
     within = curves.inside(net)
     inner = {t for n in net.nodes if n.name in within for t in n.output if _hidden(net, t, within)}
     runs = (_finite(runner.run(feeds), at, name, inner) for at, feeds in enumerate(samples, 1))
     equalise.equalise(net, equalise.peaks_of(runs))
-    model = net.done()
-    kinds = sorted({n.op_type for n in net.nodes})
+    with tempfile.TemporaryDirectory() as place, _quiet(), _refused(name):
+        onnx.save_model(net.done(), Path(place) / "float.onnx")
+        ranges = _ranges(Path(place), _kinds(net), samples, method)
+    for tensor in inner & set(ranges.data):
+        del ranges.data[tensor]  # stays float
+    return Ranged(net, within, ranges, method, name)
+
+
+def quantised_ranges(found: Ranged, wide: Collection[str] = ()) -> bytes:
+    """The QDQ form of a network whose ranges are known; the rest as for ``quantised_net``."""
+    import onnx
+    from onnxruntime import quantization
+
+    net, within = found.net, found.within
     extra: dict[str, Any] = {
         "ForceQuantizeNoInputCheck": True,
         "OpTypesToExcludeOutputQuantization": FLOAT_RESULTS,
+        "TensorQuantOverrides": scales.chosen_scales(net, found.ranges, within, wide),
     }
     with tempfile.TemporaryDirectory() as place, _quiet():
         folder = Path(place)
-        onnx.save_model(model, folder / "float.onnx")
-        try:
-            ranges = _ranges(folder, kinds, samples, method)
-            for tensor in inner & set(ranges.data):
-                del ranges.data[tensor]  # stays float
-            extra["TensorQuantOverrides"] = scales.chosen_scales(net, ranges, within)
-            _saved(ranges, folder / "ranges.json")
+        onnx.save_model(net.done(), folder / "float.onnx")
+        with _refused(found.name):
+            _saved(found.ranges, folder / "ranges.json")
             quantization.quantize_static(
                 str(folder / "float.onnx"),
                 str(folder / "quantised.onnx"),
                 None,
                 quant_format=quantization.QuantFormat.QDQ,
-                op_types_to_quantize=kinds,
+                op_types_to_quantize=_kinds(net),
                 per_channel=True,
                 activation_type=quantization.QuantType.QInt8,
                 weight_type=quantization.QuantType.QInt8,
                 nodes_to_exclude=sorted(within),
-                calibrate_method=getattr(quantization.CalibrationMethod, KINDS[method]),
+                calibrate_method=getattr(quantization.CalibrationMethod, KINDS[found.method]),
                 extra_options=extra,
                 calibration_cache_path=str(folder / "ranges.json"),
             )
-        except CompileError:
-            raise
-        except Exception as error:  # ONNX Runtime's errors have no base class but this
-            what = " ".join(str(error).split())[:160] or type(error).__name__
-            raise CompileError(f"ONNX Runtime cannot quantise it: {what}", where=name) from None
         made = onnx.load(folder / "quantised.onnx")
     _limited(made, net, within)
     return made.SerializeToString()
+
+
+def _kinds(net: Net) -> list[str]:
+    return sorted({n.op_type for n in net.nodes})
+
+
+@contextlib.contextmanager
+def _refused(name: str) -> Iterator[None]:
+    """CompileError for what ONNX Runtime cannot do."""
+    try:
+        yield
+    except CompileError:
+        raise
+    except Exception as error:  # ONNX Runtime's errors have no base class but this
+        what = " ".join(str(error).split())[:160] or type(error).__name__
+        raise CompileError(f"ONNX Runtime cannot quantise it: {what}", where=name) from None
 
 
 def _hidden(net: Net, tensor: str, within: Mapping[str, str]) -> bool:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a user asks for: CALIBRATION, SAMPLES, METHOD; MEAN, SCALE, BGR of pictures."""
+    """What a user asks for: CALIBRATION, SAMPLES, METHOD, WIDE; MEAN, SCALE, BGR of pictures."""
 
     path: str
     samples: int | None = None
@@ -34,6 +34,8 @@ class Request:
     mean: Sequence[float] | None = None
     scale: Sequence[float] | None = None
     bgr: bool = False
+    # layers whose weights have 16 bits, or the percent of cycles for which some are chosen
+    wide: tuple[str, ...] | float = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,12 +10,14 @@ From the ranges of a calibration, for ``TensorQuantOverrides`` of ONNX Runtime:
   number is no tie, nor near one.
 * With n and m of input and output, a channel's weights have the scale m * j * 2^k, j of 15 bits:
   input times weights by output is then n * j * 2^k, which the device's factor of 23 bits holds.
+* Weights of 16 bits make that smaller, so that it is a multiple of 2^-36, which the device's shifts
+  reach; their sums stay within its 36 bits, and biases within the 32 of ONNX Runtime.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,9 @@ SAME = frozenset(
 MOST_N = 255  # 8 bits; two factors of a sum differ by as much
 LEAST_N = 16  # of a chain of sums; below it the next multiple is too far
 MOST_J = (1 << 15) - 1
-BITS = 8  # of weights
+AXES = {"Conv": 0, "Gemm": 1, "MatMul": -1, "ConvTranspose": 1}  # of outputs in the weights
+LEAST_FACTOR = 2.0**-36  # input scale times weights' by output's: a mul of 1 with the most shifts
+MOST_SUM, MOST_BIAS = 2.0**34, 2.0**30  # half of what the device, and int32, hold
 
 
 class Families:
@@ -54,8 +58,13 @@ class Families:
         self.heads[self.head(one)] = self.head(other)
 
 
-def chosen_scales(net: Net, ranges: Any, within: Mapping[str, str]) -> dict[str, Any]:
-    """``TensorQuantOverrides`` of all tensors and weights; ``within``: nodes that stay float."""
+def chosen_scales(
+    net: Net, ranges: Any, within: Mapping[str, str], wide: Collection[str] = ()
+) -> dict[str, Any]:
+    """``TensorQuantOverrides`` of all tensors and weights.
+
+    ``within``: nodes that stay float; ``wide``: those with weights of 16 bits.
+    """
     families = Families({})
     for node in net.nodes:
         if node.op_type in SAME:
@@ -72,8 +81,18 @@ def chosen_scales(net: Net, ranges: Any, within: Mapping[str, str]) -> dict[str,
         zero = min(max(round(-128 - low / (count * unit)), -128), 127)
         found[name] = [_quant(count * unit, zero)]
     for node in net.nodes:
-        found |= _weights(net, node, steps, within)
+        if node.name in wide:
+            found |= _wide_weights(net, node, steps, within)
+        else:
+            found |= _weights(net, node, steps, within)
     return found
+
+
+def weights_axis(node: Any) -> int | None:
+    """The axis of outputs in the weights of an operator that has some."""
+    if node.op_type == "Gemm" and attribute(node, "transB", 0):
+        return 0
+    return AXES.get(node.op_type)
 
 
 def _quant(scale: float, zero: int, kind: Any = np.int8) -> dict[str, Any]:
@@ -144,22 +163,51 @@ def _weights(
     net: Net, node: Any, steps: Mapping[str, tuple[int, float]], within: Mapping[str, str]
 ) -> dict[str, Any]:
     """Scales of the weights of a convolution or product, one for each output."""
-    axes = {"Conv": 0, "Gemm": 0 if attribute(node, "transB", 0) else 1, "MatMul": -1}
-    data = net.constant(node, 1)
+    from onnxruntime.quantization import QuantType
+
+    data, axis = net.constant(node, 1), weights_axis(node)
     y = _result(net, node, within)
-    if (
-        node.op_type not in axes
-        or data is None
-        or y not in steps
-        or len(net.readers(node.input[1])) > 1
-    ):
+    own = len(net.readers(node.input[1])) == 1 if data is not None else False
+    if node.op_type == "ConvTranspose" and own and attribute(node, "group", 1) > 1:
+        return {node.input[1]: [{"quant_type": QuantType.QInt8}]}  # one scale: groups share an axis
+    if axis is None or data is None or not own or node.op_type == "ConvTranspose" or y not in steps:
         return {}
-    axis = axes[node.op_type] % data.ndim
     rows = np.abs(np.moveaxis(data, axis, 0).reshape(data.shape[axis], -1)).max(axis=1)
-    most, (m, _), channels = (1 << (BITS - 1)) - 1, steps[y], []
+    (m, _), channels = steps[y], []
     usual = float(rows.max()) or 1.0  # of a channel without weights: its bias is counted in it
     for size in rows:
-        j, unit = _grid((float(size) or usual) / most / m, MOST_J)
+        j, unit = _grid((float(size) or usual) / 127 / m, MOST_J)
         channels.append(_quant(m * j * unit, 0))
+    channels[0]["axis"] = axis % data.ndim
+    return {node.input[1]: channels}
+
+
+def _wide_weights(
+    net: Net, node: Any, steps: Mapping[str, tuple[int, float]], within: Mapping[str, str]
+) -> dict[str, Any]:
+    """The same of weights of 16 bits."""
+    from onnxruntime.quantization import QuantType
+
+    data, axis = net.constant(node, 1), weights_axis(node)
+    x, y = node.input[0], _result(net, node, within)
+    assert data is not None and axis is not None
+    kind = {"quant_type": QuantType.QInt16}
+    axis %= data.ndim
+    if node.op_type == "ConvTranspose" and attribute(node, "group", 1) > 1:
+        return {node.input[1]: [kind]}
+    if x not in steps or y not in steps:
+        return {node.input[1]: [{**kind, "axis": axis}]}
+    rows = np.abs(np.moveaxis(data, axis, 0).reshape(data.shape[axis], -1)).astype(np.float64)
+    bias = net.constant(node, 2)
+    bias = np.zeros(len(rows)) if bias is None else np.abs(np.broadcast_to(bias, len(rows)))
+    (n, x_unit), (m, y_unit) = steps[x], steps[y]
+    usual, channels = float(rows.max()) or 1.0, []
+    for row, term in zip(rows, bias, strict=True):
+        size = (float(row.max()) or usual) / 32767
+        size = max(size, float(row.sum()) * 255 / MOST_SUM, float(term) / (n * x_unit) / MOST_BIAS)
+        j, unit = _grid(size / m, MOST_J)
+        if (least := LEAST_FACTOR * y_unit / x_unit) > unit:
+            j, unit = math.ceil(size / m / least), least
+        channels.append({**_quant(m * j * unit, 0, np.int16), **kind})
     channels[0]["axis"] = axis
     return {node.input[1]: channels}

@@ -161,8 +161,8 @@ def _scales(node: Conv | Dense | Deconv) -> str | None:
         return "scales of the weights, expected finite numbers above 0"
     for name in ("weights", "w_zero"):
         values = getattr(node, name)
-        if values.dtype.kind not in "iu" or values.min() < -128 or values.max() > 255:
-            return f"{name} of {values.dtype}, expected integers of 8 bits"
+        if values.dtype.kind not in "iu" or values.min() < -32768 or values.max() > 65535:
+            return f"{name} of {values.dtype}, expected integers of 8 or 16 bits"
     if np.abs(node.bias).max(initial=0) > MOST_BIAS:
         return "biases above 32 bits"
     return None

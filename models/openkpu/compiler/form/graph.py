@@ -41,6 +41,7 @@ import numpy.typing as npt
 from openkpu.compiler.errors import CompileError
 
 QUANTISED = ("int8", "uint8")
+OF_WEIGHTS = (*QUANTISED, "int16", "uint16")
 INTEGERS = ("int32", "int64")  # places, of argmax
 DTYPES = (*QUANTISED, *INTEGERS, "float32", "bool")
 LAYOUTS = ("", "NHWC", "NCHW")
@@ -122,6 +123,17 @@ class Node:
         return ""
 
 
+def bits_of(weights: npt.NDArray[np.int64], zero: npt.NDArray[np.int64]) -> int:
+    """8, or 16 where weights (O, ...) without their zero points (O,) are no difference of bytes."""
+    apart = weights - zero.reshape(-1, *[1] * (weights.ndim - 1))
+    return 8 if np.abs(apart).max(initial=0) <= 255 else 16
+
+
+def wide_words(bits: int) -> str:
+    """What a description says of weights that are no bytes."""
+    return "" if bits == 8 else f", weights of {bits} bits"
+
+
 @dataclasses.dataclass
 class Conv(Node):
     """Convolution (1, C, H, W) -> (1, O, oh, ow); depthwise is groups = C."""
@@ -135,6 +147,10 @@ class Conv(Node):
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # top, left, bottom, right
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
+
+    @property
+    def weight_bits(self) -> int:
+        return bits_of(self.weights, self.w_zero)
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -154,7 +170,7 @@ class Conv(Node):
         words = [f"{kh}x{kw}", f"stride {self.strides}", f"pads {self.pads}"]
         words += [f"dilation {self.dilation}"] if self.dilation != (1, 1) else []
         words += [f"groups {self.groups}"] if self.groups > 1 else []
-        return ", ".join([*words, f"clamp {self.clamp}"])
+        return ", ".join([*words, f"clamp {self.clamp}"]) + wide_words(self.weight_bits)
 
 
 @dataclasses.dataclass
@@ -167,8 +183,13 @@ class Dense(Node):
     bias: npt.NDArray[np.int64]  # (O,)
     clamp: tuple[int, int]
 
+    @property
+    def weight_bits(self) -> int:
+        return bits_of(self.weights, self.w_zero)
+
     def describe(self) -> str:
-        return f"{self.weights.shape[1]} to {self.weights.shape[0]}, clamp {self.clamp}"
+        words = f"{self.weights.shape[1]} to {self.weights.shape[0]}, clamp {self.clamp}"
+        return words + wide_words(self.weight_bits)
 
 
 @dataclasses.dataclass

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ def list_cycles(config: Config, args: Sequence[LayerArg]) -> int:
         return predict_network(config, network).cycles
     except (LayerError, NetworkError):
         return UNABLE
+
+
+def lists_cycles(config: Config, lists: Iterable[Network]) -> int:
+    """Cycles of task lists, one after the other."""
+    return sum(predict_network(config, network).cycles for network in lists)
 
 
 def taken(config: Config, specs: Sequence[Spec]) -> int:

@@ -62,11 +62,18 @@ class Given:
     size: int  # weights of the layer
     layer: int = -1
 
-    def bytes_of(self, values: npt.NDArray) -> npt.NDArray[np.uint8]:
-        """The layer's weights (size,)."""
+    def bytes_of(self, values: npt.NDArray, eight_bit: bool) -> npt.NDArray[np.uint8]:
+        """The layer's weights as bytes, each one or, not ``eight_bit``, two."""
         found, used = np.full(self.size, self.zero, dtype=np.uint8), self.where >= 0
         found[self.where[used]] = (np.asarray(values) + self.offset)[used]
-        return found
+        return stored_weights(found, eight_bit)
+
+
+def stored_weights(
+    weights: npt.NDArray[np.unsignedinteger], eight_bit: bool
+) -> npt.NDArray[np.uint8]:
+    """Weights as they lie in storage (docs/kpu.md 1.6)."""
+    return np.ascontiguousarray(weights, "<u1" if eight_bit else "<u2").view(np.uint8)
 
 
 @dataclasses.dataclass
@@ -75,7 +82,7 @@ class Spec:
 
     node: str
     arg: LayerArg
-    weights: npt.NDArray[np.uint8]
+    weights: npt.NDArray[np.unsignedinteger]  # uint8, or uint16: of a list with 16-bit weights
     bn: npt.NDArray[np.uint64]
     act: npt.NDArray[np.uint64]
     src: Place

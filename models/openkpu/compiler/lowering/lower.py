@@ -66,6 +66,7 @@ class State:
     targets: dict[str, tuple[Place, int, int]] = dataclasses.field(default_factory=dict)
     staged: dict[str, Held] = dataclasses.field(default_factory=dict)  # tensors from the host
     fresh: dict[int, str] = dataclasses.field(default_factory=dict)  # those not read yet, by buffer
+    bits: int = 8  # of the weights of all layers: 8 or 16
 
     # ------------------------------------------------------------------ tensors
     def held(self, name: str) -> Held:
@@ -113,8 +114,8 @@ class State:
     ) -> Spec:
         """Append a layer from ``src`` to ``dst``; Unable where the device refuses it.
 
-        ``weights`` are stored bytes; ``constant`` a map that lies in storage and is brought to
-        ``src`` first.
+        ``weights`` are as they are stored, numbers of 8 or 16 bits; ``constant`` is a map that lies
+        in storage and is brought to ``src`` first.
         """
         if src.shape[0] > MOST and fields.get("depthwise"):
             data, made = np.asarray(weights).reshape(src.shape[0], -1), None
@@ -143,9 +144,11 @@ class State:
                 f" {self.config.name} has {self.config.wbuf_rows}"
             )
         data = np.asarray(weights).reshape(-1)
-        if data.size != arg.weight_count or data.min(initial=0) < 0 or data.max(initial=0) > 255:
-            raise Unable(f"{data.size} weights, expected {arg.weight_count} of 8 bits")
-        spec = Spec(node.name, arg, data.astype(np.uint8), fit.bn, fit.act, src, dst, src2)
+        most = (1 << self.bits) - 1
+        if data.size != arg.weight_count or data.min(initial=0) < 0 or data.max(initial=0) > most:
+            raise Unable(f"{data.size} weights, expected {arg.weight_count} of {self.bits} bits")
+        kind = np.uint8 if self.bits == 8 else np.uint16
+        spec = Spec(node.name, arg, data.astype(kind), fit.bn, fit.act, src, dst, src2)
         spec.constant = constant
         report = self.report(node)
         report.missed += fit.missed
@@ -276,36 +279,36 @@ def stored(tensor: Tensor, clamp: tuple[int, int]) -> tuple[int, tuple[int, int]
 
 
 def signed_weights(
-    effective: npt.NDArray[np.int64],
+    effective: npt.NDArray[np.int64], bits: int
 ) -> tuple[npt.NDArray[np.int64], int]:
-    """(stored bytes, arg_x) of weights that may be negative; Unable for more than 8 bits.
+    """(stored weights, arg_x) of weights that may be negative; Unable for more than ``bits``.
 
     A weight of 0 is always there: gaps and what is no tap have it.
     """
     least, most = min(int(effective.min()), 0), max(int(effective.max()), 0)
     if least >= -128 and most <= 127:
         least = -128
-    if most - least > 255:
-        raise Unable(f"weights without their zero point from {least} to {most}: over 8 bits")
+    if is_wide(effective, bits):
+        raise Unable(f"weights without their zero point from {least} to {most}: over {bits} bits")
     return effective - least, least
 
 
-def is_wide(effective: npt.NDArray[np.int64]) -> bool:
-    """Do weights without their zero points take more than 8 bits, as those whose channels have zero
-    points of their own may?"""
-    return max(int(effective.max()), 0) - min(int(effective.min()), 0) > 255
+def is_wide(effective: npt.NDArray[np.int64], bits: int) -> bool:
+    """Do weights without their zero points take more than ``bits``, as those whose channels have
+    zero points of their own may?"""
+    return max(int(effective.max()), 0) - min(int(effective.min()), 0) >= 1 << bits
 
 
-def shares(effective: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    """Arrays whose sum is ``effective``, each 0 where it is, all of them together of 8 bits: for a
-    map that stands in the input as many times."""
-    count = 2
-    while effective.max() > count * (effective.min() // count + 255):
+def shares(effective: npt.NDArray[np.int64], bits: int) -> list[npt.NDArray[np.int64]]:
+    """Arrays whose sum is ``effective``, each 0 where it is, all of them together of ``bits``: for
+    a map that stands in the input as many times."""
+    count, span = 2, (1 << bits) - 1
+    while effective.max() > count * (effective.min() // count + span):
         count += 1
     least = min(int(effective.min()), 0) // count
     found, rest = [], effective
     for _ in range(count):
-        found.append(np.clip(rest, least, least + 255))
+        found.append(np.clip(rest, least, least + span))
         rest = rest - found[-1]
     return found
 

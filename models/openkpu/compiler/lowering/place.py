@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from openkpu.compiler.lowering.device import Place, Spec
+from openkpu.compiler.lowering.device import Place, Spec, stored_weights
 from openkpu.compiler.lowering.lower import Unable
 from openkpu.layer.layout import Layout
 from openkpu.network.network import Network, NetworkError
@@ -162,9 +162,12 @@ def _in_place(
 
 
 def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
-    """The task list; Unable where the maps do not fit, or a layer is not possible there."""
+    """The task list; Unable where the maps do not fit, or a layer is not possible there.
+
+    With a layer that has 16-bit weights all of them have: the device's mode is one for the list.
+    """
     rows = placed_rows(specs, kept, ram_rows)
-    network = Network()
+    network = Network(eight_bit=all(spec.weights.itemsize == 1 for spec in specs))
     live: list[Layout] = []
     shared: dict[tuple[int, int, int], int] = {}  # the first layer with these tables
     numbers = {id(spec): number for number, spec in enumerate(specs)}
@@ -175,6 +178,8 @@ def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
         )
         if spec.src2 is not None:
             arg = arg.replace(image_src2_addr=rows[spec.src2.buffer] + spec.src2.row)
+        if not network.eight_bit and arg.weight_count:
+            arg = arg.with_loads(False)
         brings = spec.loads or spec.relayed is not None or spec.constant is not None
         loads = number > 0 and bool(brings)
         arg = arg.replace(load_map=int(loads), store_map=int(bool(spec.stores)))
@@ -186,7 +191,8 @@ def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
             if (like := shared.setdefault(tables, number)) < number and spec.arg.weight_count:
                 network.add_like(arg, like, narrow=narrow)
             else:
-                network.add(arg, spec.weights, spec.bn, spec.act, narrow=narrow)
+                weights = stored_weights(spec.weights, network.eight_bit)
+                network.add(arg, weights, spec.bn, spec.act, narrow=narrow)
         except NetworkError as error:
             raise Unable(str(error)) from None
         live = _with(live, arg.out_layout)

@@ -22,7 +22,7 @@ from openkpu.arithmetic.params import ActTable, BatchNorm
 
 MOST_F = 24  # bits of v below one step
 MUL = (1 << 23) - 1
-LOWEST, HIGHEST = -(1 << 35), (1 << 35) - 1
+LOWEST, HIGHEST = -(1 << 35), (1 << 35) - 1  # of sums as well, 36 bits
 V_ROOM = 1 << 34  # v stays below
 ADD_ROOM = 1 << 31
 NEAR = (0, -1, 1, -2, 2, -3, 3)  # mul is searched around its exact value
@@ -33,6 +33,13 @@ class Apart(ValueError):
 
     def __init__(self, most: Fraction) -> None:
         super().__init__(f"scales too far apart: terms of up to {float(most):.3g} output steps")
+
+
+class Beyond(ValueError):
+    """Sums that the 36 bits of the device do not hold (docs/kpu.md 1.4)."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"sums of up to {most:,}, the device keeps 36 bits: up to {HIGHEST:,}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,11 +69,13 @@ def fit(
 
     ``zero`` and ``clamp`` are bytes as they are stored, 0..255.  ``reach``: least and largest acc
     of each channel, int64 (O,).  ``up``: a tie goes up.  Apart for factors, or biases in steps of
-    the output, that no fields hold.
+    the output, that no fields hold, Beyond for sums.
     """
     low, high = clamp
     bias = [Fraction(b) for b in bias]
     most = max(max(abs(int(a)), abs(int(b))) for a, b in zip(*reach, strict=True))
+    if most > HIGHEST:
+        raise Beyond(most)
     bits = _fraction_bits(factors, bias, most)
     act = requant_line(bits, low, high, zero)
     mul, shift, add = [], [], []

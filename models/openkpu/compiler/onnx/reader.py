@@ -22,7 +22,16 @@ import numpy.typing as npt
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import functions
 from openkpu.compiler.form.check import check_graph
-from openkpu.compiler.form.graph import QUANTISED, Graph, Host, Move, Node, Table, Tensor
+from openkpu.compiler.form.graph import (
+    OF_WEIGHTS,
+    QUANTISED,
+    Graph,
+    Host,
+    Move,
+    Node,
+    Table,
+    Tensor,
+)
 from openkpu.compiler.onnx.file import RawFile, RawNode, type_name
 from openkpu.compiler.onnx.layout import rename, with_layouts
 from openkpu.compiler.onnx.values import Bytes, Const, Curve, Pending, Value, Weights
@@ -314,8 +323,8 @@ class OnnxReader:
     def _quantise_constant(self, node: RawNode, value: Const | Weights, asked: str) -> None:
         """Weights that the model has as floats; the rounding is ONNX's, to even."""
         dtype, scale, zero = self.quant(node, 1, 2, asked)
-        if dtype not in (*QUANTISED, "int32"):
-            raise self.refuse(f"quantised to {dtype}, expected int8 or uint8")
+        if dtype not in (*OF_WEIGHTS, "int32"):
+            raise self.refuse(f"quantised to {dtype}, expected int8, uint8, int16 or uint16")
         data = value.real() if isinstance(value, Weights) else value.data.astype(np.float64)
         spread = self._spread(node, data.ndim, data.shape, scale.size)
         limits = np.iinfo(dtype)
@@ -343,8 +352,9 @@ class OnnxReader:
         value = self.value(node, 0)
         if isinstance(value, Const):
             kind = value.data.dtype.name
-            if kind not in (*QUANTISED, "int32"):
-                raise self.refuse(f"constant {node.inputs[0]!r} is {kind}, expected int8 or uint8")
+            if kind not in (*OF_WEIGHTS, "int32"):
+                what = f"constant {node.inputs[0]!r} is {kind}"
+                raise self.refuse(f"{what}, expected int8, uint8, int16 or uint16")
             _, scale, zero = self.quant(node, 1, 2, kind)
             self._spread(node, value.data.ndim, value.data.shape, scale.size)
             axis = node.attributes.get("axis", 1)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler.form.graph import QUANTISED, Conv, Dense, Move, Pool, Tensor, window_size
+from openkpu.compiler.form.graph import OF_WEIGHTS, Conv, Dense, Move, Pool, Tensor, window_size
 from openkpu.compiler.onnx.file import RawNode
 from openkpu.compiler.onnx.reader import NEAR, OnnxReader
 from openkpu.compiler.onnx.values import Clamp, Floats, Pending, Weights
@@ -87,8 +87,8 @@ def pads_of(
 
 def weights_of(r: OnnxReader, weights: Weights, axis: int, count: int) -> dict[str, Any]:
     """``w_scale`` and ``w_zero`` (O,) of weights whose outputs are along ``axis``."""
-    if weights.dtype not in QUANTISED:
-        raise r.refuse(f"weights of {weights.dtype}, expected int8 or uint8")
+    if weights.dtype not in OF_WEIGHTS:
+        raise r.refuse(f"weights of {weights.dtype}, expected int8, uint8, int16 or uint16")
     if weights.scale.size > 1 and weights.axis % weights.data.ndim != axis:
         raise r.refuse(f"weights have their scales along axis {weights.axis}, expected {axis}")
     scale, zero = (np.broadcast_to(v, count).copy() for v in (weights.scale, weights.zero))

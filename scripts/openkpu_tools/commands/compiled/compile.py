@@ -29,10 +29,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     if args.html:
         check_output(args.html, ".html")
     check_outputs([args.output, args.html], [args.model, args.calibration])
-    args.request = request_of(args)
-    if not args.request:
-        for name in ("mean", "scale", "bgr"):
-            command.needs(args, name, "calibration", "pictures")
+    args.request = request_of(args, pictures=True)
     return args
 
 
@@ -48,8 +45,8 @@ def main(argv: list[str] | None = None) -> int:
         print(program.graph)
     for line in compiled_table.node_lines(program, args.config):
         print(line)
-    if costs:
-        print()
+    if costs and calibrated:
+        print(f"\n{calibrated.summary}\n")
         for line in precision.precision_lines(costs):
             print(line)
     if args.output:

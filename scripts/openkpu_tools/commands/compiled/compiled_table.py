@@ -49,8 +49,8 @@ def node_table(program: Program, config: Config) -> list[Line]:
         for name, arg, one in zip(part.nodes, part.network.layers, predicted, strict=True):
             layers[name] += 1
             cycles[name] += one.cycles
-            least[name] += layer_cycles(config, arg, eight_bit=True)
-            weights[name] += arg.weight_count
+            least[name] += layer_cycles(config, arg, eight_bit=part.network.eight_bit)
+            weights[name] += arg.weight_count * arg.weight_size(part.network.eight_bit)
             rows[name] += arg.out_layout.rows
     found = []
     for row in program.rows:
@@ -102,8 +102,13 @@ def node_lines(program: Program, config: Config) -> Iterator[str]:
             f"  {name} ({line.row.operator}){exact}"
         )
     moved = sum(map_bytes(p.shape) for part in parts for p in (*part.inputs, *part.outputs))
-    moved += sum(given.size for part in parts for given in part.weights)
+    for part in parts:
+        size = 1 if part.network.eight_bit else 2
+        moved += size * sum(given.size for given in part.weights)
+    wide = sum(not part.network.eight_bit for part in parts)
     yield ""
+    if wide:
+        yield f"all weights have 16 bits in {wide} of {len(parts)} task lists"
     yield (
         f"predicted on {config.name}: {total} cycles end to end, {moved} bytes go in and come out"
     )
@@ -136,5 +141,5 @@ def _storage_bytes(network: Network) -> int:
     found = map_bytes(network.layers[0].in_shape) + map_bytes(network.layers[-1].out_shape)
     for arg in network.layers:
         found += map_bytes(arg.in_shape) * arg.load_map + map_bytes(arg.out_shape) * arg.store_map
-        found += arg.weight_count + 8 * sum(arg.table_words)
+        found += arg.weight_count * arg.weight_size(network.eight_bit) + 8 * sum(arg.table_words)
     return found

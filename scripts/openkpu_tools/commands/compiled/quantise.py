@@ -11,6 +11,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
+from openkpu import configs
 from openkpu.compiler.calibration import precision
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import quantised_model
@@ -30,6 +31,7 @@ from openkpu_tools.commands.model_options import request_of
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
     args = registry.parse_command("quantise", argv)
+    args.config = configs.load_config(args.config)
     args.request = request_of(args)
     if not args.request:
         how = "expected a folder of pictures, x.npy or x.npz with samples of the model's inputs"
@@ -44,11 +46,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     try:
         args = parse(argv)
-        found = quantised_model(args.model, args.request, args.shape)
+        found = quantised_model(args.model, args.request, args.config, args.shape)
         costs = precision.measure_precision(found)
-    except (UsageError, CompileError) as error:
+    except (UsageError, configs.ConfigError, CompileError) as error:
         return complain(error)
-    print(f"{found.name}: quantised with {len(found.samples)} samples, {found.request.method}")
+    print(found.summary)
     print()
     for line in precision.precision_lines(costs):
         print(line)
@@ -66,11 +68,12 @@ def record(costs: precision.Precision) -> dict[str, object]:
     """The report as JSON has it."""
     rows = []
     for row in costs.rows:
-        noises = {"through": row.through, "own": row.own, "wide": row.wide}
+        noises = {n: getattr(row, n) for n in ("through", "own", "narrow", "wide")}
         decibels = {name: row.decibels(noise) for name, noise in noises.items()}
-        rows.append({"layer": row.node, "operator": row.operator, **decibels})
-    outputs = [{**dataclasses.asdict(end), "mean": end.mean} for end in costs.outputs]
-    return {"samples": costs.samples, "layers": rows, "outputs": outputs}
+        rows.append({"layer": row.node, "operator": row.operator, "bits": row.bits, **decibels})
+    ends = {"outputs": costs.outputs, "outputs_narrow": costs.narrow}
+    outputs = {k: [{**dataclasses.asdict(e), "mean": e.mean} for e in v] for k, v in ends.items()}
+    return {"samples": costs.samples, "layers": rows, **outputs}
 
 
 if __name__ == "__main__":

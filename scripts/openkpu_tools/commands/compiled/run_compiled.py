@@ -82,8 +82,7 @@ def run(args: argparse.Namespace) -> bool:
     """Run the model; True when every byte of every layer matched."""
     program, calibrated = read_model_program(args.model, args.config, args.shape, request_of(args))
     if calibrated:
-        taken, method = len(calibrated.samples), calibrated.request.method
-        print(f"{calibrated.name}: quantised with {taken} samples, {method}")
+        print(calibrated.summary)
     labels = pictures.read_labels(args.labels) if args.labels else []
     classes = [tensor.shape[-1] if tensor.shape else 1 for tensor in program.outputs]
     if labels and len(labels) not in classes:

@@ -26,7 +26,7 @@ from openkpu_tools.flows.asic import netlist as asic_netlist
 from openkpu_tools.flows.asic import timing as asic_timing
 
 LIBRARY = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qflow-tech-osu018
-BASELINE = ROOT / "scripts" / "openkpu_tools" / "flows" / "baseline.json"
+BASELINE = ROOT / "scripts" / "openkpu_tools" / "flows" / "asic" / "baseline.json"
 WORSE = 1.03  # of a recorded figure
 AIM = 6000  # ps that the mapper aims at
 # of ABC: first for delay, then cells of other sizes

@@ -87,7 +87,7 @@ def _windows(state: State, node: Conv) -> None:
     """Layers of windows, whatever the groups."""
     node, held, geometry = _input(state, node)
     held, geometry = _inside(state, node, held, geometry)
-    if node.depthwise and not is_wide(turned_weights(node, geometry)):
+    if node.depthwise and not is_wide(turned_weights(node, geometry), state.bits):
         plan = _plan(state, node, held, geometry, depthwise=True)
         if plan is not None:
             _depthwise(state, node, held, geometry, plan)
@@ -405,7 +405,7 @@ def _depthwise(state: State, node: Conv, held: Held, geometry: Geometry, plan: P
     effective = np.zeros((src.shape[0], k, k), dtype=np.int64)
     for _, line, column, ky, kx in _taps(plan):
         effective[geometry.channels, line, column] = weights[:, 0, ky, kx]
-    data, arg_x = signed_weights(effective)
+    data, arg_x = signed_weights(effective, state.bits)
     fit = _fit(state, node, held, effective[geometry.channels])
     fit = _spread(fit, geometry.channels, src.shape[0])
     terms = {"kernel": k, "depthwise": True, **zero_terms(arg_x, held.zero, k * k)}
@@ -434,13 +434,13 @@ def _dense(
         at = channels[number][geometry.channels]
         effective[outputs, at[inputs], line, column] += weights[:, :, ky, kx]
     fit = _fit(state, node, held, effective)
-    if is_wide(effective):
-        parts = shares(effective)
+    if is_wide(effective, state.bits):
+        parts = shares(effective, state.bits)
         src, copied = copies.stacked(state, node, src, zero, [(0, 0)] * len(parts))
         effective = np.zeros((o, src.shape[0], k, k), dtype=np.int64)
         for at, part in zip(copied, parts, strict=True):
             effective[:, at] = part
-    data, arg_x = signed_weights(effective)
+    data, arg_x = signed_weights(effective, state.bits)
     full = o if into else _outputs(state, node, o)
     if full != o:  # rows that a concatenation fills
         data = np.concatenate([data, np.full((full - o, *data.shape[1:]), -arg_x)])

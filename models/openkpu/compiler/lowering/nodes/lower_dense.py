@@ -59,14 +59,14 @@ def lower_dense_node(state: State, node: Dense) -> None:
         raise Disordered(name, "its last axis does not lie along the channels of a map")
     fit = _fit(state, node, held, effective)
     src = held.place
-    if is_wide(effective):
-        parts = shares(effective.reshape(o, c, -1))
+    if is_wide(effective, state.bits):
+        parts = shares(effective.reshape(o, c, -1), state.bits)
         src, copied = copies.stacked(state, node, src, held.zero, [(0, 0)] * len(parts))
         effective = np.zeros((o, src.shape[0], parts[0].shape[2]), np.int64)
         for at, part in zip(copied, parts, strict=True):
             effective[:, at] = part
         effective = effective.reshape(o, -1)
-    data, arg_x = signed_weights(effective)
+    data, arg_x = signed_weights(effective, state.bits)
     terms: dict[str, Any] = zero_terms(arg_x, held.zero, effective.shape[1] if fields else 1)
     dst = state.room(y.name, shape)
     for first in range(0, o, MOST_OUTPUTS):

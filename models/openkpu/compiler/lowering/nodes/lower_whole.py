@@ -114,7 +114,7 @@ def _layer(state: State, node: Conv, held: Held, piece: Piece, dst: Place) -> No
                 at = held.where[0, channels, line, column] - piece.low * pixels
                 outputs = np.arange(piece.count)[:, None]
                 np.add.at(effective, (outputs, at), weights[:, :, ky, kx])
-    data, arg_x = signed_weights(effective)
+    data, arg_x = signed_weights(effective, state.bits)
     zero, clamp = stored(y, node.clamp)
     reach = reach_of(effective, held.span, held.zero)
     factors = factors_of(x, node.w_scale[part], y)
