@@ -173,7 +173,7 @@ def test_words_of_a_list_and_what_stays() -> None:
     (first, *_), *_ = predict_network(K210, digits.load_network()).runs
     (alone,) = cycles.predict_layers(K210, [first.shape.arg]).layers
     assert first.reads - alone.reads == 8 * WORDS
-    layers = predict_network(K210, digits.load_network(), 3, inferences=3).layers
+    layers = predict_network(K210, digits.load_network(), inferences=3).layers
     reads = [sum(layer.reads for layer in layers[at : at + 4]) for at in (0, 4, 8)]
     assert reads[1] == reads[2] == 4 * (8 * WORDS + ACT_BYTES) < reads[0]
 
@@ -207,7 +207,7 @@ def test_random_lists(name: str, seed: int) -> None:
         except NetworkError:
             continue
         below(config, found)
-        stream = predict_network(config, network, 3, inferences=3)
+        stream = predict_network(config, network, inferences=3)
         assert bound.of_runs(config, stream.runs)[0] <= stream.cycles
 
 

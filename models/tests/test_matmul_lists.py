@@ -198,4 +198,3 @@ def test_roofline_and_prediction_count_maps() -> None:
     assert [layer.shape.arg.store_map for layer in found.layers] == [1] * 5 + [0]
     wide = dataclasses.replace(config, ahb_width=128)
     assert (alignment(config), alignment(wide)) == (8, 16)
-    assert predict_network(wide, network) == predict_network(wide, network, align=16)

@@ -6,6 +6,7 @@ import pytest
 
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.generators.generate import Limits, random_layer
+from openkpu.layer import decoded
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.products.matmul_fp16 import layer_of
 from openkpu_tb.core import descriptor
@@ -23,7 +24,7 @@ from openkpu_tb.coverage.model import (
     task,
 )
 
-SIZES = descriptor.Sizes()
+SIZES = decoded.Sizes()
 
 
 def cross(name: str) -> list[Bin]:
@@ -116,7 +117,7 @@ def test_every_random_layer_has_its_bin() -> None:
         except LayerError:
             continue
         arg = layer.arg
-        fields = descriptor.describe_layer(arg, descriptor.Sizes(), eight_bit=layer.eight_bit)
+        fields = descriptor.describe_layer(arg, decoded.Sizes(), eight_bit=layer.eight_bit)
         name, found = classify(descriptor.unpack(descriptor.pack_descriptor(fields)))
         assert name == "layer"
         kernel = "fc" if arg.fc else f"{arg.kernel}x{arg.kernel}" + " dw" * arg.depthwise

@@ -19,6 +19,7 @@ from openkpu.configs import Config
 from openkpu.generators.generate import Limits, random_layer
 from openkpu.generators.generate_fp16 import random_fp16, takes
 from openkpu.generators.generate_pools import map_layer
+from openkpu.layer import decoded
 from openkpu.layer.pool_layer import pool_layer
 from openkpu.layer.pool_tasks import KINDS
 from openkpu.layer.vectors import VectorLayer
@@ -166,7 +167,7 @@ def float16_layer(rng: np.random.Generator, bin: Bin) -> VectorLayer:
             continue
         x = rng.integers(0, 256, (k, h, w), dtype=np.uint8)
         layer = random_fp16(rng, x=x, m=int(rng.integers(1, 14)), wide=wide, case=" ".join(bin))
-        if classify(descriptor.describe_layer(layer.arg, descriptor.Sizes())) == ("float16", bin):
+        if classify(descriptor.describe_layer(layer.arg, decoded.Sizes())) == ("float16", bin):
             return layer
     raise AssertionError(f"no product in a thousand draws falls into {bin}")
 

@@ -15,8 +15,9 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.generators.generate_fp16 import fp16_numbers
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.decoded import Sizes
 from openkpu.products.matmul_fp16 import layer_of
-from openkpu_tb.core.descriptor import Sizes, describe_layer, layout, pack_descriptor
+from openkpu_tb.core.descriptor import describe_layer, layout, pack_descriptor
 from openkpu_tb.simrun import run_bench
 
 ROWS = 4096  # of the AI RAM

@@ -10,9 +10,10 @@ from openkpu.arithmetic import fp16
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.layer.argument import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
+from openkpu.layer.decoded import FC, Sizes
 from openkpu.layer.layout import ROW_BYTES
 from openkpu.layer.pool_layer import pool_layer
-from openkpu_tb.core.descriptor import FC, Sizes, describe_layer, unpack
+from openkpu_tb.core.descriptor import describe_layer, unpack
 from openkpu_tb.core.pipeline_bench import reset
 
 # taken with the last word, but for the table offsets, which are there all the time

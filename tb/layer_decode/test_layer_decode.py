@@ -8,7 +8,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer.argument import ERROR_CODES, LayerArg
-from openkpu_tb.core.descriptor import Sizes
+from openkpu.layer.decoded import Sizes
 from openkpu_tb.simrun import run_bench
 from tb.layer_decode.bench import PARTS, Case, begin, legal, spoil
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.layer.elementwise import MAXIMUM, MINIMUM, MULTIPLY
-from openkpu_tb.core.descriptor import CHAN, DWROW, FC, TAPS
 
 N_X = 9  # columns of the array
 OWN = 6  # the column that takes the other operand in a multiplication

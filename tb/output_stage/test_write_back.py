@@ -13,9 +13,8 @@ from cocotb.triggers import RisingEdge
 from openkpu.arithmetic.pooling import PICKS, pool_map
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.decoded import DWROW, Sizes
 from openkpu_tb.core.descriptor import (
-    DWROW,
-    Sizes,
     describe_layer,
     flattened,
     join_fields,

@@ -15,6 +15,7 @@ from openkpu.generators.generate import Limits
 from openkpu.generators.generate_pools import map_layer, random_pool
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.decoded import Sizes
 from openkpu.layer.pool_layer import pool_layer
 from openkpu.layer.pool_tasks import (
     AVERAGE,
@@ -26,7 +27,7 @@ from openkpu.layer.pool_tasks import (
     words_read,
 )
 from openkpu.layer.vectors import VectorLayer
-from openkpu_tb.core.descriptor import Sizes, describe_layer, layout, pack_descriptor
+from openkpu_tb.core.descriptor import describe_layer, layout, pack_descriptor
 from openkpu_tb.simrun import run_bench
 
 ROWS = 4096

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu_tb.core.descriptor import Sizes, pack_descriptor, split_fields
+from openkpu.layer.decoded import Sizes
+from openkpu_tb.core.descriptor import pack_descriptor, split_fields
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.handle import Handle
 from tb.sequencer.layers import Layer

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.layer.argument import LayerArg, LayerError
-from openkpu_tb.core.descriptor import (
-    DWROW,
-    FC,
-    Sizes,
-    describe_layer,
-    flattened,
-    may_be_flat,
-    stripes,
-)
+from openkpu.layer.decoded import DWROW, FC, Sizes
+from openkpu_tb.core.descriptor import describe_layer, flattened, may_be_flat, stripes
 from tb.sequencer.reference import ROW, Array, Nest
 
 KINDS = ("taps", "chan", "rows", "stripes", "fc")

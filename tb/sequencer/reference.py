@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu_tb.core.descriptor import CHAN, DWROW, FC, TAPS, layout, origin, stripes
+from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
+from openkpu_tb.core.descriptor import layout, origin, stripes
 
 ROW = 64  # positions of a stripe or of an AI RAM row, bytes of a tile entry
 PROW_BITS = 13

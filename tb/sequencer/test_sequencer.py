@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import cocotb
 import pytest
 
-from openkpu_tb.core.descriptor import DWROW, FC, TAPS
+from openkpu.layer.decoded import DWROW, FC, TAPS
 from openkpu_tb.simrun import run_bench
 from tb.sequencer.bench import RESOURCES, Bench, Supply
 from tb.sequencer.layers import EVERY, Layer, Maker

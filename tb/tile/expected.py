@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu_tb.core.descriptor import CHAN, DWROW, FC, TAPS, stripes
+from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
+from openkpu_tb.core.descriptor import stripes
 
 ANY = -1  # a byte that does not count
 Maps = list[np.ndarray]

@@ -14,8 +14,9 @@ from cocotb.triggers import RisingEdge
 
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.decoded import DWROW, FC, Sizes
 from openkpu.layer.layout import Layout
-from openkpu_tb.core.descriptor import DWROW, FC, Sizes, describe_layer, flattened, pack_descriptor
+from openkpu_tb.core.descriptor import describe_layer, flattened, pack_descriptor
 from openkpu_tb.core.pipeline_bench import join_words, reset
 from openkpu_tb.simrun import run_bench
 from tb.tile.expected import ANY, entries, reads

@@ -8,7 +8,7 @@ import numpy as np
 
 from openkpu.arithmetic.params import ActTable
 from openkpu.layer.argument import LayerArg
-from openkpu_tb.core.descriptor import CHAN, FC, TAPS
+from openkpu.layer.decoded import CHAN, FC, TAPS
 from openkpu_tb.core.pipeline_bench import signed
 from tb.act_table.test_act_table import make_table
 from tb.weight_loader.test_weight_loader import Layer, layer_of, make

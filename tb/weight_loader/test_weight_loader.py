@@ -12,16 +12,9 @@ from cocotb.triggers import RisingEdge
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import weights_to_bytes
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.decoded import CHAN, FC, TAPS, Sizes
 from openkpu_tb.core.byte_stream import ByteStream
-from openkpu_tb.core.descriptor import (
-    CHAN,
-    FC,
-    TAPS,
-    Sizes,
-    describe_layer,
-    layout,
-    pack_descriptor,
-)
+from openkpu_tb.core.descriptor import describe_layer, layout, pack_descriptor
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import reset, split_words
 from openkpu_tb.simrun import run_bench

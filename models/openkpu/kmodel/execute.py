@@ -243,7 +243,7 @@ def walk(
     _load(program, memory, inputs)
     wrong = 0
     index = 0
-    runs = list(_runs(program.operations, layers, one_by_one))
+    runs = list(runs_of(program.operations, layers, one_by_one))
     for number_of_run, run_of in enumerate(runs):
         if isinstance(run_of, Operation):
             if isinstance(run_of, Download):
@@ -257,7 +257,7 @@ def walk(
             for batch in range(op.batches)
         ]
         mine = layers is None or index in layers
-        wanted = _wanted(runs[number_of_run + 1 :])
+        wanted = wanted_maps(runs[number_of_run + 1 :])
         maps: list[npt.NDArray[np.uint8]] = []
         for part in [[step] for step in steps] if one_by_one else [steps]:
             outcomes: list[KpuOutcome] | None = None
@@ -279,8 +279,8 @@ def walk(
     return ModelResult(outputs, memory, index, wrong)
 
 
-def _runs(
-    operations: list[Operation], layers: Container[int] | None, one_by_one: bool
+def runs_of(
+    operations: list[Operation], layers: Container[int] | None = None, one_by_one: bool = False
 ) -> Iterator[Operation | list[KpuLayer]]:
     """Operations one by one, layers for the same executor together up to one that the CPU reads."""
     found: list[KpuLayer] = []
@@ -306,7 +306,7 @@ def _runs(
         yield found
 
 
-def _wanted(runs: list[Operation | list[KpuLayer]]) -> tuple[Layout, ...]:
+def wanted_maps(runs: list[Operation | list[KpuLayer]]) -> tuple[Layout, ...]:
     """Maps that are downloaded before the next layer."""
     found: list[Layout] = []
     for run_of in runs:

@@ -31,8 +31,8 @@ _ROOMS = {  # today's package: old names of its modules, whose last parts are th
     " kmodel.stackvm kmodel.tensor5 kmodel.v5",
     "layer": "airam conv elementwise golden layout pixels pool_tasks regdesc regmap vectors",
     "network": "kept network network_rules relay",
-    "prediction": "bound cycles cycles_array cycles_bus cycles_fill cycles_fp16 cycles_front"
-    " cycles_load cycles_maps cycles_model cycles_pool cycles_shape cycles_words roofline",
+    "prediction": "bound cycles cycles_array cycles_fp16 cycles_front cycles_maps cycles_model"
+    " cycles_pool cycles_shape roofline",
     "products": "matmul matmul_deep matmul_fp16 matmul_lists",
 }
 

@@ -1,35 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cycles of layers, segments and models without a simulator (docs/architecture.md 15).
 
-A model of the machine's parts on a time line, each with the constants of its RTL: what runs ahead
-(cycles_front, cycles_bus), the array (cycles_array), pooling tasks (cycles_pool), maps on their way
-(cycles_maps). Cycles are those of the reports: PERF_TOTAL from one layer's end to the next one's.
+A model of the machine's parts on a time line: what runs ahead (cycles_front), the array
+(cycles_array), pooling tasks (cycles_pool), maps on their way (cycles_maps). Cycles are those of
+the reports: PERF_TOTAL from one layer's end to the next one's.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import partial
 
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, LayerArg
+from openkpu.layer.decoded import FC
 from openkpu.layer.layout import Layout, map_bytes
 from openkpu.prediction import cycles_fp16, cycles_pool
 from openkpu.prediction import cycles_maps as maps
 from openkpu.prediction.cycles_array import Engine
-from openkpu.prediction.cycles_front import Front, Tasks
-from openkpu.prediction.cycles_load import PixelLoad
-from openkpu.prediction.cycles_shape import FC, POOL, Shape
-from openkpu.prediction.cycles_words import HostWords
+from openkpu.prediction.cycles_front import Front
+from openkpu.prediction.cycles_shape import POOL, Shape
 
 BOUNDS = ("array", "bus", "input", "output", "control")
-LINE_SEEN = 1  # from a line's being there for the start of a layer to the walk of its stripe
-LAST_LINE = -1  # ... the last one's, to the end of a layer at the earliest
 DONE = 2  # from the end of a layer's work to layer_done
 NEXT = 4  # ... to the start of the next one
 ASKS = 2  # from the start of a fully connected layer to the request of the next pixels
 START = 1  # from the head of the queue to the start
+FRESH = 3  # from the end of an inference to the request of pixels that it did not ask for
+PIXELS_FIRST = 2  # from the first layer's descriptor to the request of its pixels
 PUSHED = 1  # from the first busy cycle to the first word that the decoder sees
 
 
@@ -49,11 +47,6 @@ class LayerCycles:
         """What the layer spends most cycles on."""
         return max(BOUNDS, key=lambda name: self.parts[name])
 
-    @property
-    def leaves(self) -> bool:
-        """Its map goes to storage while it computes."""
-        return self.stores > 0
-
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -68,102 +61,84 @@ def predict_layers(
     layers: Sequence[LayerArg],
     *,
     eight_bit: bool = True,
-    tasks: Tasks | None = None,
+    tasks: bool = False,
     inferences: int = 1,
-    burst: int = 12,
     to_host: bool = False,
 ) -> Run:
     """Layers that run one after the other, from an idle device on.
 
     ``tasks``: as a task list from storage, for so many ``inferences`` in one continuous run;
-    otherwise by the host, ``burst`` layers at a time; then ``to_host``: the last one's map leaves
-    through the result FIFO.
+    otherwise by the host; then ``to_host``: the last one's map leaves through the result FIFO.
     """
     shapes = [Shape(config, arg, eight_bit) for arg in layers]
-    front = Front(config, shapes, burst=burst, tasks=tasks, inferences=inferences)
+    front = Front(config, shapes, tasks=tasks, inferences=inferences)
     ask, free = _prefetch(shapes)
     found, after = [], 0
-    start = loads = 0  # of the layer at the earliest; maps that were asked for
+    start = 0  # of the layer at the earliest
+    due: int | None = None  # when the next inference's pixels may come
+    coming: maps.Coming | None = None  # ... they themselves
     before = 0 if tasks else -PUSHED  # then layer_done of the layer before
     for number, shape in enumerate(front.shapes):
-        place, last = number % len(shapes), (number + 1) % len(shapes) == 0
-        follows = number // len(shapes) + 1 < inferences
+        inference, place = divmod(number, len(shapes))
+        last, follows = place == len(shapes) - 1, inference + 1 < inferences
         begin = ready = max(front.head(number) + START, start)
         load = None
         if shape.arg.load_map:
-            front.load(shape, begin + 1, shape.arg.map_load_addr)
-        if shape.arg.load_map or (tasks and place == 0):
-            load, loads = front.loaded(loads), loads + 1
-            there = load.lines[0] if load.by_lines else load.end
-            assert there is not None
+            load = maps.Coming(front, shape, begin + 1)
+        elif tasks and not place:
+            at = int(front.decoded[0]) + PIXELS_FIRST
+            if due is not None:
+                front.known(front.read_out, number)  # its first reads go before
+                at = max(due, before + FRESH, int(front.bus.now) + 2)
+            load, coming, due = coming or maps.Coming(front, shape, at), None, None
+        if load is not None:
+            there = load.line(0) if load.by_lines else load.end
             begin = max(begin, there + maps.LOADED)
-        if follows and place == 0:
-            front.place_free(None)
         if follows and place == ask:
-            front.pixels(begin + ASKS, number // len(shapes) + 1)
-        leaving = None
-        if last and tasks:
-            address = tasks.result_at + number // len(shapes) * tasks.result_stride
-            leaving = maps.Leaving(front, shape.arg, begin, address)
-        elif shape.arg.store_map:
-            leaving = maps.Leaving(front, shape.arg, begin, shape.arg.map_store_addr)
+            due = begin + ASKS
+        goes = shape.arg.store_map or (last and tasks)
+        leaving = maps.Leaving(front, shape.arg) if goes else None
+        whole = leaving.written if leaving else lambda at, channels, used: None
         parts: dict[str, int] = dict.fromkeys(BOUNDS, 0)
         if shape.mode == POOL:
-            end = cycles_pool.predict_pool_task(
-                config, shape.arg, begin, leaving.written if leaving else None
-            )
+            end = cycles_pool.predict_pool_task(config, shape.arg, begin, whole)
             reads = cycles_pool.bound_by_reads(config, shape.arg)
             parts["input" if reads else "output"] = end - begin
         elif shape.arg.fp16:
-            floats = cycles_fp16.predict_fp16_layer(shape, front, begin)
-            end = floats.end
-            parts["array"], parts["bus"] = floats.steps, floats.weights
-            parts["output"] = floats.output
+            end, steps = cycles_fp16.predict_fp16_layer(shape, front, begin)
+            parts["array"], parts["bus"] = steps, end - begin - steps
         else:
             engine = Engine(shape, front, begin)
-            if leaving is not None:
-                engine.advance = leaving.advance
-                engine.out.whole = leaving.written
-                engine.tile.reads = leaving.reader.fills
-                leaving.reader.stolen = engine.tile.wait
+            engine.whole = whole
             if load is not None and load.by_lines:
-                engine.tile.line = partial(_line, front, load)
-                engine.out.writes = front.pixel_in.writes
-            end = engine.run()
-            if load is not None and load.by_lines:
-                line = front.line(load, load.layout.height - 1)
-                end = max(end, line + maps.LOADED + LAST_LINE)
-            parts["array"] = engine.issues
-            parts["bus"], parts["input"] = engine.waits.weights, engine.waits.input
-            parts["output"] = engine.waits.output + end - engine.now
+                engine.line = load.line
+            end = max(engine.run(), load.end + maps.LOADED - 1 if load is not None else 0)
+            parts |= engine.waits | {"array": engine.issues}
+            parts["output"] += end - engine.now
         work = end
         if leaving is not None:
             end = max(end, leaving.end(end))
         elif last and to_host:
-            assert isinstance(front.words, HostWords)
-            polls = front.words.pushed(len(shapes), front)
-            end, read = maps.to_host(config, shape.arg, end, polls)
+            end, read = maps.to_host(front, shape.arg, end)
             after = read - (end + DONE)
         parts["bus"] += end - work + begin - ready
         front.leave(shape, end + DONE)
-        if follows and place == free:
-            if ask is None:
-                front.pixels(end + DONE + 1, number // len(shapes) + 1)
-            front.place_free(end + DONE + 1)
+        if follows and place == free and ask is None:
+            due = end + DONE + 1
+        if due is not None and place >= free and coming is None:
+            front.advance(end)  # the next inference's first reads go before
+            first = (inference + 1) * len(shapes)
+            if len(front.read_out) > first:
+                at = max(due, int(front.read_out[first]) + 2, end if place == free else 0)
+                coming = maps.Coming(front, shapes[0], at)
         cycles = end + DONE - before
         parts["control"] = cycles - sum(parts.values())
-        reads = sum(size for part in front.reads(number) for _, size in part)
-        reads += LIST_BYTES if tasks else 0
-        comes = map_bytes(shape.arg.in_shape) if load else 0
-        goes = map_bytes(shape.arg.out_shape) if leaving else 0
+        reads = sum(front.reads(number)) + (LIST_BYTES if tasks else 0)
+        sizes = [map_bytes(at) for at in (shape.arg.in_shape, shape.arg.out_shape)]
+        comes, goes = sizes[0] if load else 0, sizes[1] if leaving else 0
         found.append(LayerCycles(shape, cycles, parts, reads, comes, goes))
         start, before = end + NEXT, end + DONE
     return Run(found, after)
-
-
-def _line(front: Front, load: PixelLoad, number: int) -> int:
-    """Cycle from which on the walk may read a line of a map that is loaded."""
-    return front.line(load, number) + maps.LOADED + LINE_SEEN
 
 
 def _prefetch(shapes: Sequence[Shape]) -> tuple[int | None, int]:

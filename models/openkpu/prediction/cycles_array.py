@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A layer on the array: issues, and what they wait for; collector and write-back.
+"""A layer on the array: the fill of the tile buffer, issues and what they wait for, the way out.
 
-The recurrences are those of loop_nest with issue_credits, a sweep over the pixels of a stripe at a
-time, and of collector with out_walk, a group at a time (docs/architecture.md 15.1, 15.2, 15.4).
-Cycles are absolute; a layer starts in the cycle of run_start.
+A sweep over the pixels of a stripe at a time; entries of the tile buffer, rows of weights and jobs
+of the collector are the resources (docs/architecture.md 15.1 to 15.4). Cycles are absolute; a layer
+starts in the cycle of run_start.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections import deque
 from collections.abc import Callable
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.prediction.cycles_fill import Fill, Rows, Stripes, Vector
+from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.prediction.cycles_front import Front
-from openkpu.prediction.cycles_shape import DWROW, ENTRY, FC, TAPS, Shape
+from openkpu.prediction.cycles_shape import ENTRY, Shape, Stripe
 
+FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
+STRIPE_SETUP = 4  # a stripe takes so long to work out; one from below line 0 a cycle more
+FILLED = 6  # from the walk's step of a word to the issue that uses it
+FREED = 10  # from the last use of an entry to the step that fills it again: nine columns behind
+NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in a cycle
+FC_WORK = 4  # fully connected: from the step of a word to its first nine bytes
+FC_WORDS = 2  # words that fc_flatten has asked for and not done with
+FC_SHORT = 16  # bytes of a word of which it takes a third
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
 ROW_SEEN_DW = 3  # ... of a depthwise layer
-PARAM_SEEN = 2  # ... of a row of parameters
 ROW_FREED = 11  # from the last use of a row of weights to the word that may take its place
-TABLE_SEEN = 2  # from the last word of a table to the first of its copy
-TABLE_READY = 9  # from the first word of the copy to the issues whose sums need it
-TABLE_FREED = 18  # ... to the end of the copy
+TABLE_READY = 11  # from the last word of a table to the issues whose sums need it
 OUTPUT = 28  # from an issue to its job: registers 2, array 12, accumulator 1, lanes 12, queue 1
 DRAIN = 3  # from the last word out of the collector to the end of the write
 POOL_DRAIN = 4  # registers of a pool more
@@ -33,247 +36,249 @@ PLACES_PAIR = 64  # ... where two rows go at once
 GROUPS = 4  # groups that it has room for at least, where they do not need more than these places
 
 
-@dataclasses.dataclass
-class Waits:
-    """Cycles in which the array had no issue, by what it waited for first."""
-
-    input: int = 0
-    weights: int = 0
-    output: int = 0
-
-
-class Output:
-    """Collector and write-back: groups wait for their turn, a word leaves a cycle."""
-
-    def __init__(self, shape: Shape, start: int) -> None:
-        n_z = shape.config.n_z
-        places = PLACES_PAIR if shape.pair else PLACES_FEW if shape.lanes < PLACES else PLACES
-        depth = GROUPS if n_z >= places // GROUPS else places // n_z
-        self.limit = (n_z * depth) >> int(shape.pair) if shape.depthwise else depth
-        self.late = OUTPUT + shape.config.post_share - 1
-        self.released: list[int] = []  # the last word of each job is read
-        self.last = start
-        self.writes: deque[tuple[int, int]] | None = None  # of words, for who writes as well
-        # who takes channels that are complete: cycle of their last write, how many
-        self.whole: Callable[[int, int], None] = lambda at, channels: None
-        self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
-
-    def room(self) -> int:
-        """Cycle from which on one more job may be begun."""
-        over = len(self.released) - self.limit
-        return self.released[over] + 1 if over >= 0 else 0
-
-    def job(self, end: int, words: int, channels: int = 0) -> None:
-        """A job whose last issue was made in cycle ``end``; so many words of it leave, and complete
-        so many channels of the map."""
-        self.last = max(end + self.late, self.last) + words
-        self.released.append(self.last)
-        if self.writes is not None:
-            end = self.last + self.drain - 1
-            self.writes.append((end - words + 1, end))
-        if channels:
-            self.whole(self.last + self.drain - 1, channels)
-
-    @property
-    def end(self) -> int:
-        """Cycle in which all is written."""
-        return self.last + self.drain
-
-
 class Engine:
     """One layer; ``run`` gives the cycle in which everything is written."""
 
     def __init__(self, shape: Shape, front: Front, start: int) -> None:
         """``start``: cycle of run_start."""
         self.shape, self.front, self.start = shape, front, start
-        walks = {DWROW: Rows, FC: Vector}
-        self.tile: Fill = walks.get(shape.mode, Stripes)(shape, start)
-        self.out = Output(shape, start)
-        self.waits = Waits()
+        # cycles in which the array had no issue, by what it waited for first
+        self.waits = {"input": 0, "bus": 0, "output": 0}
         self.issues = 0
         self.now = start + 1  # next issue
-        self.post = 0  # the post lanes take sums again
-        self.table: int | None = None  # sums may use the table from then on
-        self.advance: Callable[[int], None] | None = None  # who reads the AI RAM goes on to a cycle
+        table = front.until(front.tables, front.first_table)
+        self.ready = max(start - 1, table) + TABLE_READY  # sums may leave
+        # the fill: cycle of its next step; of each entry: there, free again; of a reading the cost
+        # of each entry, and the first one
+        self.fill = start + FIRST_WORD
+        self.filled: list[int] = []
+        self.freed: list[int] = []
+        self.costs: list[int] = []
+        self.base = self.reads = 0
+        self.ahead = {CHAN: 1, DWROW: shape.line_rows}.get(shape.mode, 0)  # entries, free as well
+        self.begun: int | None = None  # the stripe at work was taken: the next one is worked out
+        # a map that comes line by line: from when on a line is there; cycles lost to that so far
+        self.line: Callable[[int], int] = lambda number: 0
+        self.late = 0
+        # the way out: the post lanes take sums again; the last word of each job is read
+        n_z = shape.config.n_z
+        places = PLACES_PAIR if shape.pair else PLACES_FEW if shape.lanes < PLACES else PLACES
+        depth = GROUPS if n_z >= places // GROUPS else places // n_z
+        self.limit = (n_z * depth) >> int(shape.pair) if shape.arg.depthwise else depth
+        self.post = 0
+        self.released: list[int] = []
+        self.last = start
+        self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
+        # who takes channels that are complete: cycle of their last write, how many, share of the
+        # reads of the AI RAM that the fill has used
+        self.whole: Callable[[int, int, float], None] = lambda at, channels, used: None
 
     def run(self) -> int:
         """All issues, then the end of the write-back."""
-        shape = self.shape
-        if shape.mode == DWROW:
-            self._depthwise_rows()
-        elif shape.mode == FC:
-            self._fully_connected()
-        elif shape.mode == TAPS and shape.depthwise:
-            self._depthwise_stripes()
-        else:
-            self._convolution()
-        return self.out.end
+        modes = {DWROW: self._depthwise_rows, FC: self._fully_connected}
+        modes.get(self.shape.mode, self._stripes)()
+        return self.last + self.drain
 
-    # -------------------------------------------------------------- resources
-    def _weights(self, row: int) -> int:
-        """An issue may use row ``row`` of the layer."""
-        late = ROW_SEEN_DW if self.shape.depthwise else ROW_SEEN
-        return self.front.row(row) + late
+    def _read(self, costs: list[int]) -> None:
+        """The next reading: cycles of each of its entries."""
+        self.costs, self.base = costs, len(self.filled)
 
-    def _leaves(self, prow: int) -> int:
-        """Sums may leave: row ``prow`` of the parameters and the table are there."""
-        if self.advance is not None:  # at the end of a group, as far as the fill is known
-            self.advance(min(self.now, self.tile.next))
-        if self.table is None:
-            copy = max(self.start + 1, self.front.table() + TABLE_SEEN)
-            self.table = copy + TABLE_READY
-            self.front.free_table(copy + TABLE_FREED)
-        return max(self.table, self.front.param_row(prow) + PARAM_SEEN)
+    def _entry(self, number: int) -> int:
+        """Cycle from which on an issue may use an entry."""
+        filled, freed, costs = self.filled, self.freed, self.costs
+        while len(filled) <= number:
+            over = len(filled) + self.ahead - self.shape.config.tile_rows
+            if over >= 0 and freed[over] > self.fill:
+                self.fill = freed[over]
+            self.fill += costs[len(filled) - self.base]
+            self.reads += costs[len(filled) - self.base]
+            filled.append(self.fill - 1 + FILLED)
+        return filled[number]
 
-    def _sweep(self, entry: int, count: int, weights: int, leaves: int | None) -> int:
+    def _stripe(self, stripe: Stripe) -> None:
+        """The fill comes to the next stripe."""
+        if self.begun is not None:
+            self.fill = max(self.fill, self.begun + STRIPE_SETUP + int(not stripe.top))
+        there = max(self.fill, self.line(stripe.last_y))
+        self.late, self.fill = self.late + there - self.fill, there
+        self.begun = self.fill - 1
+
+    def _sweep(self, entry: int, count: int, weights: int, prow: int | None) -> int:
         """``count`` issues of one entry: the cycle of the last one.
 
-        ``entry``, ``weights``: from when on they are there; ``leaves``: from when on sums may
-        leave, None when they stay in the accumulators.
+        ``entry``, ``weights``: from when on they are there; ``prow``: row of parameters of sums
+        that leave, None when they stay in the accumulators.
         """
         now = self.now
         tile = max(now, entry)
-        go = ready = max(tile, weights, leaves or 0)
+        ready = max(tile, weights)
         last = ready + count - 1
-        if leaves is not None:
-            share = self.shape.config.post_share
-            go = max(ready, self.out.room(), self.post)
-            last = go + (count - 1) * share
-            self.post = last + share
-            self.waits.output += go - ready + (count - 1) * (share - 1)
-        late = min(self.tile.late, tile - now)  # lines of the map that had not come
-        self.tile.late -= late
-        self.waits.input += tile - now - late
-        self.waits.weights += ready - tile + late
+        if prow is not None:
+            params = self.front.until(self.front.params, self.front.first_param + prow)
+            ready = max(ready, self.ready, params + ROW_SEEN)
+            last = self._lanes(ready, count)
+            self.waits["output"] += last - ready - count + 1
+        late = min(self.late, tile - now)  # lines of the map that had not come
+        self.late -= late
+        self.waits["input"] += tile - now - late
+        self.waits["bus"] += ready - tile + late
         self.issues += count
         self.now = last + 1
         return last
 
-    def _plane(self, last: int, count: int) -> int:
-        """A further byte of sums, sent beside the array after the byte before, whose last issue was
-        in cycle ``last``: the cycle of its own last issue."""
+    def _lanes(self, ready: int, count: int) -> int:
+        """Sums of so many issues leave from a cycle on: that of the last issue."""
         share = self.shape.config.post_share
-        last = max(last + 1, self.out.room(), self.post) + (count - 1) * share
+        room = self.released[-self.limit] + 1 if len(self.released) >= self.limit else 0
+        last = max(ready, room, self.post) + (count - 1) * share
         self.post = last + share
         return last
 
-    def _free_rows(self, last: int, count: int) -> None:
-        """Rows of weights are free after their last use in cycle ``last``."""
-        self.front.free_rows(last + ROW_FREED, count)
+    def _job(self, end: int, words: int, channels: int = 0) -> None:
+        """A job whose last issue was made in cycle ``end``; so many words of it leave, and complete
+        so many channels of the map."""
+        self.last = max(end + OUTPUT + self.shape.config.post_share - 1, self.last) + words
+        self.released.append(self.last)
+        if channels:
+            used = min(1, self.reads / (self.now - self.start))
+            self.whole(self.last + self.drain - 1, channels, used)
 
-    # ------------------------------------------------------------------ modes
-    def _convolution(self) -> None:
+    def _free_rows(self, count: int) -> None:
+        """Rows of weights were used for the last time in the issue before."""
+        self.front.rows_freed.extend([self.now - 1 + ROW_FREED] * count)
+
+    def _free_entries(self, count: int = 1) -> None:
+        self.freed.extend([self.now - 1 + FREED] * count)
+
+    def _costs(self, stripe: Stripe) -> list[int]:
+        """Cycles of the fill for each entry of a stripe: a channel, or nine of a 1x1 layer, where
+        those of a word come together."""
+        shape, maps = self.shape, 2 if self.shape.arg.two_maps else 1
+        words, channels = maps * stripe.in_lines * stripe.in_words, shape.arg.i_ch_num
+        if shape.mode == TAPS:
+            return [words] * channels
+        packed = max(1, shape.tile_word // (16 << shape.in_pitch))
+        ends = [ceil_div(min(at + NINE, channels), packed) for at in range(0, channels, NINE)]
+        return [(end - before) * words for end, before in zip(ends, [0, *ends], strict=False)]
+
+    def _stripes(self) -> None:
         """Block > stripe > group > step; with out32 the last step four times, or bytes 1 to 3 of
-        its sums beside the array."""
-        shape, tile = self.shape, self.tile
-        assert isinstance(tile, Stripes)
-        steps, held, n_z = shape.steps, shape.held, shape.config.n_z
-        planes = 4 if shape.arg.out32 else 1
-        last = 0
-        for first in range(0, shape.groups, shape.block):
-            groups = range(first, min(first + shape.block, shape.groups))
+        its sums beside the array.  Depthwise: stripe > channel, and every issue gives sums."""
+        shape, n_z, deep = self.shape, self.shape.config.n_z, self.shape.arg.depthwise
+        groups, block = (shape.arg.o_ch_num,) * 2 if deep else (shape.on.groups, shape.on.block)
+        steps = 1 if deep else shape.on.steps
+        for first in range(0, groups, block):
             for stripe in shape.stripes:
-                tile.stripe(stripe)
-                ends_block = stripe is shape.stripes[-1]
+                self._stripe(stripe)
+                self._read(costs := self._costs(stripe))
+                ends = stripe is shape.stripes[-1]
                 count, words = shape.sweep(stripe), shape.out_words(stripe)
-                for group in groups:
-                    if not held and group != first:
-                        tile.again()
-                    size = words * min(n_z, shape.arg.o_ch_num - group * n_z)
-                    frees = not held or group == groups[-1]
-                    for step in range(steps):
-                        entry = tile.entry(tile.base + step)
-                        weights = self._weights(group * steps + step)
-                        if step < steps - 1:
-                            last = self._sweep(entry, count, weights, None)
-                        else:
-                            end = 0
-                            for plane in range(planes):
-                                if plane and shape.config.sum_planes:
-                                    end = self._plane(end, count)
-                                else:
-                                    last = self._sweep(entry, count, weights, self._leaves(group))
-                                    end = last
-                                whole = ends_block and plane == planes - 1
-                                self.out.job(end, size, n_z if whole else 0)
-                        if frees:
-                            tile.free(last)
-                        if ends_block:
-                            self._free_rows(last, 1)
+                last_group = min(first + block, groups) - 1
+                for group in range(first, last_group + 1):
+                    if not deep and not shape.on.held and group != first:
+                        self._read(costs)
+                    frees = deep or not shape.on.held or group == last_group
+                    if deep:
+                        base, row, channels = self.base + group, group // n_z, 1
+                        rows = int(group % n_z == n_z - 1 or group == last_group)
+                    else:
+                        base, row, rows = self.base, group * steps, 1
+                        channels = min(n_z, shape.arg.o_ch_num - group * n_z)
+                    self._group(base, row, steps, count, (words * channels, channels * ends), frees)
+                    if ends and rows:
+                        self._free_rows(steps)
 
-    def _depthwise_stripes(self) -> None:
-        """Stripe > channel; every issue gives sums."""
-        shape, tile = self.shape, self.tile
-        assert isinstance(tile, Stripes)
-        n_z, channels = shape.config.n_z, shape.arg.o_ch_num
-        for stripe in shape.stripes:
-            tile.stripe(stripe)
-            ends_layer = stripe is shape.stripes[-1]
-            count, words = shape.sweep(stripe), shape.out_words(stripe)
-            for channel in range(channels):
-                row = channel // n_z
-                entry = tile.entry(tile.base + channel)
-                last = self._sweep(entry, count, self._weights(row), self._leaves(row))
-                self.out.job(last, words, int(ends_layer))
-                tile.free(last)
-                if ends_layer and (channel % n_z == n_z - 1 or channel == channels - 1):
-                    self._free_rows(last, 1)
+    def _group(
+        self, base: int, row: int, steps: int, count: int, out: tuple[int, int], frees: bool
+    ) -> None:
+        """A group of a stripe: steps, then a job or four of ``out``: words, whole channels."""
+        shape, front = self.shape, self.front
+        seen = ROW_SEEN_DW if shape.arg.depthwise else ROW_SEEN
+        prow = row if shape.arg.depthwise else row // steps
+        for step in range(steps - 1):
+            self._sweep(self._entry(base + step), count, front.row(row + step) + seen, None)
+            if frees:
+                self._free_entries()
+        there, weights = self._entry(base + steps - 1), front.row(row + steps - 1) + seen
+        planes = 4 if shape.arg.out32 else 1
+        end = 0
+        for plane in range(planes):
+            if plane and shape.config.sum_planes:
+                end = self._lanes(end + 1, count)
+            else:
+                end = self._sweep(there, count, weights, prow)
+            self._job(end, out[0], out[1] if plane == planes - 1 else 0)
+        if frees:
+            self._free_entries()
 
     def _depthwise_rows(self) -> None:
         """Channels of a row > line > row; a row is an entry, and two of them an issue with PAIR."""
-        shape, arg, tile = self.shape, self.shape.arg, self.tile
-        n_z, channels, height = shape.config.n_z, arg.o_ch_num, arg.i_col_high
-        group, rows = shape.row_channels, shape.line_rows
-        freed_rows = entry = last = 0
-        odd = arg.image_dst_addr % 2
+        shape, arg, front = self.shape, self.shape.arg, self.front
+        n_z, channels, rows, freed = shape.config.n_z, arg.o_ch_num, shape.line_rows, 0
         widths = [min(ENTRY, arg.i_row_wid - seg * ENTRY) for seg in range(rows)]
-        for first in range(0, channels, group):
-            slots = min(group, channels - first)
-            row = (first + slots - 1) // n_z
-            weights, leaves = self._weights(row), self._leaves(row)
-            words = [shape.row_words(width, slots) for width in widths]
-            counts = [shape.row_sweep(slots, width) for width in widths]
-            line = 0
-            while line < height:
-                lines = 1 + int(shape.two_lines and odd == line % 2 and line != height - 1)
-                for seg, (count, size) in enumerate(zip(counts, words, strict=True)):
-                    there = tile.entry(entry + lines - 1)
-                    last = self._sweep(there, count, weights, leaves)
-                    whole = line + lines == height and seg == rows - 1
-                    self.out.job(last, size, group if whole else 0)
-                    tile.free(last, lines)
+        for first in range(0, channels, shape.row_channels):
+            slots = min(shape.row_channels, channels - first)
+            # the group begins in the upper half of a word
+            odd = first // shape.row_channels * rows * arg.i_col_high
+            self._read(self._line_costs(slots, arg.image_src_addr + odd))
+            row, entry = (first + slots - 1) // n_z, self.base
+            for lines in self._lines(arg.image_dst_addr + odd):
+                for width in widths:
+                    there, weights = self._entry(entry + lines - 1), front.row(row) + ROW_SEEN_DW
+                    last = self._sweep(there, shape.row_sweep(slots, width), weights, row)
                     entry += lines
-                line += lines
-            upto = ceil_div(channels, n_z) if first + group >= channels else (first + group) // n_z
-            self._free_rows(last, upto - freed_rows)
-            freed_rows = upto
-            odd ^= rows * height % 2
+                    ends = entry == self.base + len(self.costs)
+                    self._job(last, shape.row_words(width, slots), slots if ends else 0)
+                    self._free_entries(lines)
+            done = ceil_div(channels, n_z) if first + slots >= channels else (first + slots) // n_z
+            self._free_rows(done - freed)
+            freed = done
+
+    def _lines(self, odd: int) -> list[int]:
+        """Lines that go together: two in one word of the AI RAM, where PAIR takes them."""
+        found, line, height = [], 0, self.shape.arg.i_col_high
+        while line < height:
+            two = self.shape.two_lines and (odd + line) % 2 == 0 and line < height - 1
+            found.append(1 + int(two))
+            line += found[-1]
+        return found
+
+    def _line_costs(self, slots: int, odd: int) -> list[int]:
+        """Cycles of the fill for each entry of a group of channels: a line is there when the one
+        below is, the last two at once."""
+        shape, arg, rows = self.shape, self.shape.arg, self.shape.line_rows
+        wide = (slots - 1) * (16 << shape.in_pitch) + arg.i_row_wid
+        cost = (2 if arg.two_maps else 1) * ceil_div(wide, shape.tile_word)
+        each = [part for lines in self._lines(odd) for part in [cost, 0][:lines]]
+        if not arg.elementwise and arg.i_col_high > 1:
+            each = [each[0] + each[1], *each[2:], 0]
+        return [(part + seg) // rows for part in each for seg in range(rows)]
 
     def _fully_connected(self) -> None:
         """Neuron > step; words of weights are dealt over the banks, 64 steps an entry."""
-        shape, tile = self.shape, self.tile
-        n_z, steps, neurons = shape.config.n_z, shape.steps, shape.groups
-        word = base = last = 0  # word of the layer, first entry of the reading
-        for neuron in range(neurons):
-            step, entry = 0, base
-            while step < steps:
-                stop = min(steps, (step // ENTRY + 1) * ENTRY)
-                there = tile.entry(entry)
-                while step < stop:
-                    row = word // n_z
-                    count = min(stop - step, (row + 1) * n_z - word)
-                    weights = self._weights(row)
-                    ends = step + count == steps
-                    if count > int(ends):
-                        last = self._sweep(there, count - int(ends), weights, None)
-                    if ends:
-                        last = self._sweep(there, 1, weights, self._leaves(neuron // n_z))
-                        self.out.job(last, 1, 1)
-                    step, word = step + count, word + count
-                    if word % n_z == 0 or word == neurons * steps:
-                        self._free_rows(last, 1)
-                if not shape.held or neuron == neurons - 1:
-                    tile.free(last)
-                entry += 1
-            if not shape.held:
-                base = entry
+        shape, front, n_z = self.shape, self.front, self.shape.config.n_z
+        width, word = shape.arg.i_row_wid, shape.tile_word
+        ahead = FC_WORDS + int(word <= FC_SHORT)
+        parts = [ceil_div(min(word, width - at), NINE) for at in range(0, width, word)]
+        line = sum(max(part, (part + FC_WORK) / ahead) for part in parts)
+        entries = ceil_div(shape.on.steps, ENTRY)
+        each = int(line * shape.arg.taps / width / entries)
+        at = freed = 0  # words of the layer so far; rows of them that are free again
+        for neuron in range(shape.on.groups):
+            if not neuron or not shape.on.held:
+                self._read([each] * entries)
+            for entry in range(entries):
+                count = min(ENTRY, shape.on.steps - entry * ENTRY)
+                ends, at = entry == entries - 1, at + count
+                # the last row comes when the others are used
+                weights = front.row((at - 1) // n_z) + ROW_SEEN - max(0, count - 1 - (at - 1) % n_z)
+                there = self._entry(self.base + entry)
+                if count > int(ends):
+                    self._sweep(there, count - int(ends), weights, None)
+                if ends:
+                    self._job(self._sweep(there, 1, weights, neuron // n_z), 1, 1)
+                if not shape.on.held or neuron == shape.on.groups - 1:
+                    self._free_entries()
+                done = at // n_z if at < shape.on.groups * shape.on.steps else shape.weight_rows
+                self._free_rows(done - freed)
+                freed = done

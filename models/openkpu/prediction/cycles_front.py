@@ -1,373 +1,323 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs ahead of the array: words, decoder, dispatcher, loaders, the bus behind them.
+"""What runs ahead of the array: words, decoder, tables and weights over the bus of the storage.
 
-The array asks for rows of weights, rows of parameters and tables; the front moves on, burst by
-burst, until they are there (docs/architecture.md 15.6 to 15.8). It knows what the array has freed
-so far: what is not known yet cannot have been released before the array gets what it waits for.
+The bus moves a word a cycle. List words, tables and weights are read in the order of the layers;
+maps that come go first, a map that leaves takes turns with them (docs/architecture.md 15.5 to 15.8,
+15.10). The array asks for rows of weights and parameters; the front moves on until they are there.
+What is not known yet cannot have been released before the array gets what it waits for.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 
+from openkpu.arithmetic.integers import ceil_div
+from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.configs import Config
-from openkpu.layer.layout import map_bytes
-from openkpu.prediction.cycles_bus import BEAT, BLOCK_FROM, Bus, Channel, Gear, Groups, Store
-from openkpu.prediction.cycles_load import ParamLoader, PixelLoad, PixelWriter, WeightLoader
-from openkpu.prediction.cycles_shape import CHAN, FC, POOL, TAPS, Shape
-from openkpu.prediction.cycles_words import HostWords, ListWords
+from openkpu.layer.argument import LIST_BYTES, WORDS
+from openkpu.layer.decoded import CHAN, FC, TAPS
+from openkpu.prediction.cycles_shape import POOL, Shape
 
 # layer_decode: from the last word of a layer to the descriptor, besides the steps of the blocks
 DECODE = 25
 DECODE_FC = 33  # the vector's length is divided, which is known later
-FRESH = 3  # from the end of an inference to the request of pixels that it did not ask for
 QUEUE = 4  # layers between decoder and array; cycles from its end to its head
-REQUEST = 1  # fetch_ctrl offers requests a cycle after it was given the layer
-WINDOW, EIGHT = 18, 8  # bytes of nine 16-bit weights, of a word of lists and tables
-PIXELS_FIRST = 2  # from the first layer's descriptor to the request of its pixels
-PIXELS_OPEN = 3  # from the request to the first pixels that are taken
-PLACE_OPEN = 2  # ... from the place's being free
-LINES_FIRST = 2  # line by line: to the first request, besides a cycle for each bit of the height
-LINES_OPEN = 1  # ... later than a whole map
-KEPT = 2  # weight_keep: the rows of a stream that does not fit are released
-LIST_DEPTH = 8  # words of the FIFO of the list channel
-
-
-@dataclasses.dataclass(frozen=True)
-class Tasks:
-    """A run as a task list: where things lie in storage; from one inference to the next."""
-
-    list_at: int
-    pixels_at: int
-    result_at: int
-    pixels_stride: int = 0
-    result_stride: int = 0
+BURST = 12  # layers that a host pushes at a time
+PUSH = 2  # cycles of a word that a host pushes: two accesses
+HOST_SERVES = 10  # cycles from the interrupt to the first word of the next burst of layers
+LIST_START = 2  # from the start to the request of the list
+LIST_AGAIN = 3  # ... from the last word of a list to the request of the next one
+BURST_WORDS = 16  # words of a burst of weights or tables
+LIST_DEPTH, LIST_BURST = 8, 4  # words of the FIFO of the list channel, of its bursts
+ISSUE = 7  # from a request to its first word on an idle bus: channel, arbiter, master
+ARRIVES = 6  # from a word on the bus to its use: address and data phase, FIFO, gearbox
+STORE_ISSUE = 12  # from the read of a map's piece in the AI RAM to its word on the bus
+LOADED = 5  # from the last word of a layer's weights to the loader's being free
+REQUEST_GAP = 3  # cycles of the bus that a request costs besides its words
+KEPT_FIRST = 6  # from the request of kept weights to the first of them
+KEPT_PIECE = 16  # bytes of kept weights that come in a cycle
 
 
 class DeadlockError(RuntimeError):
     """The model waits for something that nobody brings: a fault of the model."""
 
 
-class Keeping:
-    """Whether a stream's weights stay (weight_keep): the rows of all layers are added up."""
+def weights_stay(config: Config, layers: Sequence[Shape]) -> bool:
+    """A stream keeps the weights in their buffer (weight_keep): the rows of all layers fit."""
+    weights = sum(shape.weight_rows for shape in layers)
+    params = sum(shape.param_rows for shape in layers)
+    return weights <= config.wbuf_rows and params <= config.param_chans // config.n_z
 
-    def __init__(self, config: Config, layers: Sequence[Shape], inferences: int) -> None:
-        weights = params = 0
-        self.over: int | None = None  # the layer with which they do not fit any more
-        for number, shape in enumerate(layers):
-            weights += shape.weight_rows
-            params += shape.param_rows
-            fits = weights <= config.wbuf_rows and params <= config.param_chans // config.n_z
-            if not fits and self.over is None and inferences > 1:
-                self.over = number
-        self.reuse = inferences > 1 and self.over is None
+
+class Bus:
+    """Who has the bus when: reads in their order, at ``now``; maps that come and that leave."""
+
+    def __init__(self) -> None:
+        self.now = 0.0  # the next word of the reads, at the earliest
+        self.loads: list[tuple[float, float, float]] = []  # maps that come: from, to, share
+        self.busy = 0.0  # ... since when there is one in each cycle
+        self.ends = [0.0, 0.0]  # ... of maps, of tables
+        self.store_end = 0.0  # a map that leaves has its turns up to there
+        self.store_share = 1.0  # ... of the bus, when nobody else wants it
+
+    def read(self, ready: float, words: float) -> float:
+        """Words that are due in a cycle: the cycle after the last one."""
+        now = max(self.now, ready)
+        self.busy = now if ready > self.now else self.busy
+        self.loads = [load for load in self.loads if load[1] > now]
+        if now < self.store_end:  # one burst of each
+            turns = min(words, self.store_end - now)
+            self.store_end += turns * max(0.0, 2 * self.store_share - 1)
+            words += turns / max(0.5, 1 - self.store_share) - turns
+        self.now = self._beside(now, words)
+        return self.now
+
+    def _beside(self, now: float, words: float) -> float:
+        """The cycle after so many words, beside the maps that come."""
+        while edges := [at for load in self.loads for at in load[:2] if at > now]:
+            left = 1 - sum(share for first, end, share in self.loads if first <= now < end)
+            room = max(0, left) * (min(edges) - now)
+            if room >= words:
+                return now + words / left if words else now
+            words, now = words - room, min(edges)
+        return now + words
+
+    def store(self, at: float, cycles: float, words: float) -> None:
+        """A part of a map that leaves from a cycle on, within so many cycles."""
+        start = max(self.store_end, at)
+        turns = max(0, min(words, self.now - max(start, self.busy)))  # that reads had instead
+        self.now += turns
+        self.store_end, self.store_share = start + cycles + turns, words / cycles
+
+    def ahead(self, first: float, cycles: float, words: float, *, table: bool = False) -> float:
+        """What goes before the reads, within so many cycles: the cycle after its last word.  A
+        ``table`` goes behind a map."""
+        first, share = max(first, self.ends[table]), words / cycles
+        if table and (delay := self._beside(first, words) - first - words) > 0:
+            cycles, share = words + delay, 1
+        end = self.ends[table] = first + cycles
+        if self.now > first:  # what was read too early
+            self.now += min(1, (self.now - first) / cycles) * words
+        self.loads.append((first, end, share))
+        return end
 
 
 class Front:
-    """Decoder, dispatcher, loaders and bus, for the layers of one run."""
+    """Decoder, loaders and bus, for the layers of one run."""
 
     def __init__(
         self,
         config: Config,
         layers: Sequence[Shape],
         *,
-        burst: int = 12,
-        tasks: Tasks | None = None,
+        tasks: bool = False,
         inferences: int = 1,
     ) -> None:
-        """``burst``: layers that the host pushes at a time.  ``tasks``: they come from a list in
-        storage, for so many ``inferences`` in one continuous run."""
-        word = config.bus_bytes
+        """``tasks``: they come from a list in storage, for so many ``inferences`` in one continuous
+        run; otherwise the host pushes them."""
         self.config, self.length, self.tasks = config, len(layers), tasks
         self.shapes = [*layers] * inferences
-
-        def channel(depth: int, room: int, block_ram: bool = False) -> Channel:
-            return Channel(word, depth, Gear(room), block_ram=block_ram)
-
-        wide = config.pix_fifo_depth > BLOCK_FROM, config.wgt_fifo_depth > BLOCK_FROM
-        self.list = channel(LIST_DEPTH, EIGHT + word)
-        self.pixel = channel(config.pix_fifo_depth, 2 * word, wide[0])
-        self.bias = channel(config.bias_fifo_depth, EIGHT + word)
-        self.weight = channel(config.wgt_fifo_depth, WINDOW + word, wide[1])
-        if config.ahb_width == 32:
-            self.weight.gear = Groups()
-        self.bus = Bus([self.list, self.pixel, self.bias, self.weight])
-        self.wload = WeightLoader(config, self.weight.gear)
-        self.pload = ParamLoader(config, self.bias.gear)
-        self.words: HostWords | ListWords = HostWords(burst)
-        if tasks:
-            self.words = ListWords(self.list, tasks.list_at, len(layers), inferences)
-        self.keeping = Keeping(config, layers, inferences)
-        self.pixel_in = PixelWriter(self.pixel.gear)
+        self.reuse = inferences > 1 and weights_stay(config, layers)
+        self.bus = Bus()
+        self.rows: list[float] = []  # cycle in which each row of weights is there
+        self.params: list[float] = []  # ... row of parameters
+        self.tables: list[float] = []  # ... table
+        self.rows_freed: list[int] = []  # cycle from which on a row may be loaded again
+        self.params_freed: list[int] = []
+        self.collects: list[float] = []  # the last word of a layer is there
+        self.decoded: list[float] = []  # ... its descriptor
+        self.pops: list[int] = []  # ... has left it
+        self.read_out: list[float] = []  # ... all its reads are out
         self.first_row = self.first_param = self.first_table = 0  # of the layer at work
-        self.collects: list[int] = []
-        self.decoded: list[int] = []  # cycle in which a layer's descriptor is there
-        self.given: list[int] = []  # ... all have taken it
-        self.queued: list[int] = []  # ... it entered the queue of the array
-        self.pops: list[int] = []  # ... it left it: told by the runner
-        self.first_outs: list[int] = []  # the reads of an inference's first layer are out
-        self.requests = [0, 0]  # weights, biases: asked for so far
-        self._fetch = self._weight = self._param = 0  # layers that each has taken
-        self._fetch_at = self._weight_at = self._param_at = 0  # when the last of them was
-        self._boundary: tuple[int, int] | None = None  # a first layer that waits: number, cycle
-        self._pixels_due: tuple[int, int] | None = None  # inference whose pixels may be asked for
-        self._free: list[int | None] = [0]  # by inference: the place of its pixels is free
+        self.due: deque[tuple[Shape, int, float]] = deque()  # layers whose tables are to be read
+        self.loading = False  # weights of a layer
+        self.weights: Iterator[bool] = iter(())
+        self.load_free = 0.0  # the loader has brought the layer before
+        self.loaded_params = 0  # rows of parameters of the layers before
+        self.feed = self._run()
 
-    # --------------------------------------------------------------- moving on
-    def settle(self) -> None:
-        """Whatever follows from what is known."""
-        moved = True
-        while moved:
-            self.words.ask(self)
-            moved = self._decode() | self._dispatch() | self._begin() | self._pixels()
-            for channel in self.bus.channels:
-                channel.settle()
-            moved |= self.wload.progress() | self.pload.progress() | self.pixel_in.progress()
+    def advance(self, upto: float) -> None:
+        """Read what can be read up to a cycle."""
+        while self.bus.now < upto and not next(self.feed):
+            pass
 
-    def until(self, ready: Callable[[], int | None]) -> int:
-        """Move on until ``ready`` gives a cycle."""
+    def known(self, found: list[float], number: int) -> bool:
+        """``found`` is read up to ``number``, or it takes a release."""
+        while len(found) <= number:
+            if next(self.feed):
+                break
+        return len(found) > number
+
+    def until(self, found: list[float], number: int) -> int:
+        """``found[number]``, once it is known."""
+        if not self.known(found, number):
+            raise DeadlockError("nothing moves")
+        return int(found[number])
+
+    def _run(self) -> Iterator[bool]:
+        """Read for one layer after the other: words, tables, weights; True: who goes on has to
+        release something first."""
+        given: float = 0  # all have taken the layer before
+        for number, shape in enumerate(self.shapes):
+            while len(self.pops) < number - QUEUE:
+                yield self._next()
+            given = max(given, self.pops[number - QUEUE - 1] + 1 if number > QUEUE else 0)
+            while self.bus.now < given and not self._next():
+                yield False
+            words = self._words(number, given)
+            self.collects.append(words)
+            blocks = shape.on.block if shape.mode in (TAPS, CHAN) else 1
+            decoded = words + (DECODE_FC if shape.mode == FC else DECODE) + max(2, blocks)
+            self.decoded.append(decoded)
+            if self.tasks and not number:  # its pixels go first
+                yield False
+            ready = decoded
+            if self.tasks and number % self.length == 1:  # ... and all reads of a first layer
+                while self.loading:
+                    yield self._next()
+                ready = max(ready, self.bus.now)
+            self.due.append((shape, number, ready))
+            while self.loading:
+                yield self._next()
+            given = max(decoded, self.load_free)
+            self.loading, self.weights = True, self._weights(shape, number, decoded, given)
         while True:
-            self.settle()
-            found = ready()
-            if found is not None:
-                return found
-            for channel in self.bus.channels:
-                channel.settle()
-            if not self.bus.step() and not self._pixels(late=True):
-                raise DeadlockError("nothing moves")
+            yield self._next()
 
-    def _decode(self) -> bool:
-        layer = len(self.decoded)
-        if layer == len(self.shapes) or len(self.given) < layer:
+    def _next(self) -> bool:
+        """The next part of the weights, or tables that are due; True: they wait for a release."""
+        loading = self.loading
+        waits = next(self.weights, True) and self.loading == loading
+        if self.due and (waits or self.bus.now >= self.due[0][2]) and self._tables(*self.due[0]):
+            self.due.popleft()
             return False
-        if len(self.collects) == layer:
-            free = self.given[-1] + 1 if self.given else 0
-            at = self.words.collected(layer, free, self)
-            if at is None:
+        return waits
+
+    def _words(self, number: int, given: float) -> float:
+        """Cycle of a layer's last word; the decoder is free from cycle ``given`` on."""
+        if not self.tasks:
+            arrive = self._pushed(number)
+            return max(max(given + 1, arrive) + WORDS - 1, arrive + PUSH * (WORDS - 1))
+        inference, place = divmod(number, self.length)
+        size = LIST_BYTES / self.config.bus_bytes
+        cycles = max(WORDS, size) + size / LIST_BURST
+        if place:
+            if self.loading and self.bus.now >= given:  # other bursts go between
+                cycles += max(0, size - LIST_DEPTH) * 2
+            self.bus.read(given, size)
+            return given + cycles
+        asked = self.collects[-1] + LIST_AGAIN if inference else LIST_START
+        return max(asked + ISSUE + ARRIVES, given) + cycles
+
+    def _pushed(self, number: int) -> float:
+        """Cycle of the host's push of a layer's first word."""
+        part, place = divmod(number, BURST)
+        # almost empty: one layer of the burst before is left in the FIFO
+        begun = self.collects[max(0, part * BURST - 2)] + HOST_SERVES if part else 0
+        return begun + WORDS * PUSH * place
+
+    def polls(self) -> int:
+        """Cycle of the host's first look at the status behind the last push."""
+        return int(self._pushed(len(self.shapes) - 1)) + WORDS * PUSH + 1
+
+    def _tables(self, shape: Shape, number: int, ready: float) -> bool:
+        """Table and parameters of a layer; False: it is not known when there is room for them."""
+        if shape.bare:
+            return True
+        word, n_z = self.config.bus_bytes, self.config.n_z
+        count = 0 if self._reuses(number) else shape.arg.o_ch_num
+        over = len(self.params) + ceil_div(count, n_z) - self.config.param_chans // n_z
+        if count and over > 0:
+            if len(self.params_freed) < over:
                 return False
-            self.collects.append(at)
-        shape = self.shapes[layer]
-        take = DECODE_FC if shape.mode == FC else DECODE
-        blocks = shape.block if shape.mode in (TAPS, CHAN) and not shape.depthwise else 1
-        self.decoded.append(self.collects[layer] + take + max(2, blocks))
-        if layer == self.keeping.over:
-            self.wload.held = self.decoded[layer] + KEPT
+            ready = max(ready, self.params_freed[over - 1])
+        words = self.reads(number)[1] / word + 2 * REQUEST_GAP
+        # behind what fits the FIFO weights have every third burst
+        weights = self.reads(number)[0] / word
+        behind = max(0, int(words) - self.config.bias_fifo_depth)
+        cycles = words + min(BURST_WORDS * ceil_div(behind, 2 * BURST_WORDS), weights)
+        end = self.bus.ahead(ready + ISSUE, cycles, words, table=True) + ARRIVES
+        rate = max(1.0, BN_BYTES / word * cycles / words)  # cycles of a channel
+        first = max(end - rate * count, ready + ISSUE + ARRIVES + ACT_BYTES // BN_BYTES)
+        self.tables.append(first)
+        self.params += [first + min(at, count) * rate for at in range(n_z, count + n_z, n_z)]
         return True
 
-    def _dispatch(self) -> bool:
-        """Give the layer that was decoded last to whoever is free."""
-        layer = len(self.decoded) - 1
-        if layer < 0 or len(self.given) > layer:
-            return False
-        at, shape, moved = self.decoded[layer], self.shapes[layer], False
-        loads, reuse = shape.mode != POOL, self._reuses(layer)
-        if self._fetch == layer and (free := self._fetch_free()) is not None:
-            self._fetch_at, self._fetch, moved = max(at, free), layer + 1, True
-            if self.tasks and layer % self.length == 0:
-                self._boundary = (layer, self._fetch_at)
+    def _weights(self, shape: Shape, number: int, decoded: float, given: float) -> Iterator[bool]:
+        """Rows of weights of a layer, a channel or a row at a time."""
+        config, arg, word = self.config, shape.arg, self.config.bus_bytes
+        if shape.mode == POOL or self._reuses(number):
+            self.read_out.append(self.bus.now)
+            self.loading = False
+            return
+        ready = decoded + ISSUE + 1
+        load = given + 2
+        ring, params = config.wbuf_rows, config.param_chans // config.n_z
+        words = 1 if arg.depthwise else shape.on.steps  # of a channel
+        total = words * arg.o_ch_num
+        if shape.mode == FC or shape.arg.depthwise:  # words dealt over the banks, row by row
+            span = each = 1
+            parts = [min(config.n_z, total - n) for n in range(0, total, config.n_z)]
+        else:  # channel by channel, the last one of a group completes its rows
+            span, each, parts = words, config.n_z, [words] * arg.o_ch_num
+        size = shape.weight_bytes / total
+        serial = 1 if config.ahb_width > 32 or shape.bare else 4 if not shape.eight_bit else 2
+        kept = ready - ISSUE + KEPT_FIRST
+        gaps = REQUEST_GAP * arg.load_time / len(parts)
+        for n, part in enumerate(parts):
+            group, place = divmod(n, each)
+            ends = place == each - 1 or n == len(parts) - 1
+            free = load
+            if not place and (over := len(self.rows) + span - ring) > 0:
+                while len(self.rows_freed) < over:
+                    yield True
+                free = max(free, self.rows_freed[over - 1] - span)
+            over = self.loaded_params + group - params
+            if over >= 0 and shape.mode != FC and not shape.bare:
+                while len(self.params_freed) <= over:
+                    yield True
+                free = max(free, self.params_freed[over])
+            cost = size * part / (KEPT_PIECE if arg.kept_weights else word)
+            if arg.kept_weights:
+                there = kept = kept + cost
             else:
-                self._request(layer, self._fetch_at + REQUEST)
-        if self._weight == layer and self.wload.shape is None:
-            self._weight_at, self._weight, moved = max(at, self.wload.free), layer + 1, True
-            if loads and not reuse:
-                self.wload.start(self._weight_at, shape)
-        if self._param == layer and self.pload.shape is None:
-            self._param_at, self._param, moved = max(at, self.pload.free), layer + 1, True
-            if not shape.bare:
-                self.pload.start(self._param_at, shape, table_only=reuse)
-        if len(self.queued) == layer:
-            before = layer - QUEUE
-            if before < 0:
-                self.queued.append(at)
-                moved = True
-            elif before < len(self.pops):
-                self.queued.append(max(at, self.pops[before] + 1))
-                moved = True
-        taken = min(self._fetch, self._weight, self._param, len(self.queued))
-        if taken > layer:
-            times = self._fetch_at, self._weight_at, self._param_at, self.queued[layer]
-            self.given.append(max(times))
-            if layer == 0 and self.tasks:
-                self.load(self.shapes[0], self.given[0] + PIXELS_FIRST, self.tasks.pixels_at, 0)
-            moved = True
-        return moved
-
-    def _begin(self) -> bool:
-        """Offer the requests of an inference's first layer: all reads before it are out."""
-        if self._boundary is None or not (self.weight.quiet and self.bias.quiet):
-            return False
-        layer, at = self._boundary
-        self._boundary = None
-        self._request(layer, max(at + 1, self.weight.free, self.bias.free) + REQUEST)
-        return True
+                due = max(ready, free - config.wgt_fifo_depth)
+                there = self.bus.read(due, cost + gaps) + ARRIVES
+            before = load
+            constants = serial * part if arg.depthwise else serial
+            load = max(load + max(part, constants), there, free + max(part, cost))
+            if not arg.kept_weights:
+                self.bus.now = max(self.bus.now, load - config.wgt_fifo_depth - ARRIVES)
+            if ends:
+                step = min((load - before) / part, max(1.0, size / word))
+                self.rows += [load - 1 - step * left for left in reversed(range(span))]
+            yield False
+        self.loaded_params += shape.param_rows
+        self.load_free, self.loading = load + LOADED, False
+        self.read_out.append(self.bus.now)
 
     def _reuses(self, layer: int) -> bool:
         """Weights and parameters of a layer are there from the inference before."""
-        return self.keeping.reuse and layer >= self.length
+        return self.reuse and layer >= self.length
 
-    def reads(self, layer: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """(address, bytes) of what a layer reads from storage: weights, tables."""
+    def reads(self, layer: int) -> tuple[int, int]:
+        """Bytes of what a layer reads from storage: weights, tables."""
         shape, reuse = self.shapes[layer], self._reuses(layer)
-        loads = [] if reuse or shape.arg.kept_weights else shape.loads
-        return loads, shape.tables[:1] if reuse else shape.tables
+        weights = 0 if reuse or shape.arg.kept_weights else shape.weight_bytes
+        tables = 0 if shape.bare else ACT_BYTES + (0 if reuse else BN_BYTES * shape.arg.o_ch_num)
+        return weights, tables
 
-    def _request(self, layer: int, at: int) -> None:
-        """Offer the requests of a layer from a cycle on."""
-        shape = self.shapes[layer]
-        if shape.arg.kept_weights:
-            self.wload.bring_kept(at, [] if self._reuses(layer) else shape.loads)
-        asked = self.reads(layer)
-        for n, channel in enumerate((self.weight, self.bias)):
-            channel.submit(at, asked[n])
-            self.requests[n] += len(asked[n])
-
-    def _fetch_free(self) -> int | None:
-        """fetch_ctrl can take a layer: the requests before are in the channels."""
-        if not self._fetch:
-            return 0
-        first = self.tasks is not None and (self._fetch - 1) % self.length == 0
-        free = self._fetch_at + 1
-        if self._boundary is not None:
-            return None
-        if self.shapes[self._fetch - 1].mode != POOL:
-            for channel, count in zip((self.weight, self.bias), self.requests, strict=True):
-                if len(channel.accepted) < count:
-                    return None
-                if count:
-                    free = max(free, channel.accepted[count - 1] + 1)
-        if first:  # ... of the first layer of a list all bursts are out
-            if not (self.weight.quiet and self.bias.quiet):
-                return None
-            out = max(free, self.weight.free, self.bias.free)
-            if len(self.first_outs) == (self._fetch - 1) // self.length:
-                self.first_outs.append(out)
-            return out + 1
-        return free
-
-    def _pixels(self, late: bool = False) -> bool:
-        """Ask for the pixels of the next inference, once its first reads are out, or when the
-        inference before is over (``late``: these reads wait for rows that are not released before).
-        """
-        due = self._pixels_due
-        if due is None or self.tasks is None:
-            return False
-        number, since = due
-        if self._fetch == number * self.length + 1:
-            self._fetch_free()
-        known, over = len(self.first_outs) > number, len(self.pops) >= number * self.length
-        if not known and not (late and over):
-            return False
-        at = max(since, self.first_outs[number] + 1) + 1 if known else 0
-        if over:
-            begins = self.pops[number * self.length - 1] + FRESH
-            at = min(at, begins) if known else begins
-        address = self.tasks.pixels_at + number * self.tasks.pixels_stride
-        self._pixels_due = None
-        self.load(self.shapes[0], at, address, number)
-        return True
-
-    def load(self, shape: Shape, at: int, address: int, inference: int | None = None) -> PixelLoad:
-        """Ask for a map from a cycle on; ``inference``: whose pixels they are, which wait for their
-        place."""
-        layout, lines = shape.arg.in_layout, shape.by_lines
-        load = PixelLoad(self.config, layout, lines)
-        asked = [(address, map_bytes(shape.arg.in_shape))]
-        later, since = int(lines), at
-        if lines:
-            plane = layout.height * layout.width
-            asked = [
-                (address + y * layout.width + c * plane, layout.width)
-                for y in range(layout.height)
-                for c in range(layout.channels)
-            ]
-            since = at + LINES_FIRST + layout.height.bit_length()
-        self.pixel.submit(since, asked)
-
-        def opens() -> int | None:
-            free = self._free[inference] if inference else 0
-            if free is None:
-                return None
-            return max(at + PIXELS_OPEN, free + PLACE_OPEN) + later * LINES_OPEN
-
-        load.opens = opens
-        self.pixel_in.loads.append(load)
-        return load
-
-    # ------------------------------------------------------- what the array asks
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""
-
-        def ready() -> int | None:
-            return self.queued[layer] if len(self.queued) > layer else None
-
-        at = self.until(ready) + QUEUE
-        return max(at, self.pops[layer - 1] + 1) if layer else at
+        at = self.until(self.decoded, layer)
+        if layer >= QUEUE:
+            at = max(at, self.pops[layer - QUEUE] + 1)
+        return max(at + QUEUE, self.pops[layer - 1] + 1 if layer else 0)
 
     def row(self, number: int) -> int:
         """Cycle in which a row of weights of the layer at work was complete."""
-        rows, number = self.wload.rows, self.first_row + number
-        if number < len(rows):
-            return rows[number]
-        return self.until(lambda: rows[number] if len(rows) > number else None)
-
-    def param_row(self, number: int) -> int:
-        """Cycle in which a row of parameters of the layer at work was complete."""
-        rows, number = self.pload.rows, self.first_param + number
-        if number < len(rows):
-            return rows[number]
-        return self.until(lambda: rows[number] if len(rows) > number else None)
-
-    def table(self) -> int:
-        """Cycle in which the table of the layer at work was complete."""
-        tables, number = self.pload.tables, self.first_table
-        return self.until(lambda: tables[number] if len(tables) > number else None)
-
-    def loaded(self, number: int) -> PixelLoad:
-        """A map that was asked for, of so many before; its first line is there, or all of it."""
-
-        def ready() -> int | None:
-            if len(self.pixel_in.loads) <= number:
-                return None
-            load = self.pixel_in.loads[number]
-            return load.lines[0] if load.lines else load.end
-
-        self.until(ready)
-        return self.pixel_in.loads[number]
-
-    def line(self, load: PixelLoad, number: int) -> int:
-        """Cycle in which a line of a map was written."""
-        lines = load.lines
-        if number < len(lines):
-            return lines[number]
-        return self.until(lambda: lines[number] if len(lines) > number else None)
-
-    def store(self, store: Store) -> int:
-        """Cycle of the answer to the last beat of a map that goes to storage."""
-        self.bus.store = store
-        end = self.until(lambda: store.end if not store.bursts else None)
-        self.bus.store = None
-        return end + BEAT
-
-    # ------------------------------------------------------- what the array tells
-    def free_rows(self, at: int, count: int) -> None:
-        """The next rows of weights may be loaded again from a cycle on."""
-        self.wload.freed.extend([at] * count)
-
-    def free_table(self, at: int) -> None:
-        """The table of the layer at work was copied."""
-        self.pload.tables_freed.append(at)
-
-    def pixels(self, at: int, inference: int) -> None:
-        """The pixels of an inference may be asked for from a cycle on."""
-        self._pixels_due = inference, at
-
-    def place_free(self, at: int | None) -> None:
-        """No layer to come uses the place of the input map; None: an inference begins."""
-        if at is None:
-            self._free.append(None)
-        else:
-            self._free[-1] = at
+        return self.until(self.rows, self.first_row + number)
 
     def leave(self, shape: Shape, at: int) -> None:
         """The layer at the head of the queue leaves it; the next one's rows follow its own."""
@@ -376,8 +326,7 @@ class Front:
             self.first_table += int(not shape.bare)
             self.first_row += shape.weight_rows
             self.first_param += shape.param_rows
-            if not self.keeping.reuse:
-                self.wload.params_freed.extend([at] * shape.param_rows)
-                self.pload.rows_freed.extend([at] * shape.param_rows)
-        if self.keeping.reuse and len(self.pops) % self.length == 0:
+            if not self.reuse:
+                self.params_freed.extend([at] * shape.param_rows)
+        if self.reuse and len(self.pops) % self.length == 0:
             self.first_row = self.first_param = 0

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.arithmetic.integers import round_up
 from openkpu.configs import Config
+from openkpu.kmodel.execute import runs_of, wanted_maps
 from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from openkpu.kmodel.residence.map_plan import MapPlan
 from openkpu.kmodel.residence.resident import keep_all
 from openkpu.layer import airam
-from openkpu.layer.argument import WORDS, LayerArg
-from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout, map_bytes
-from openkpu.network.network import Network, alignment
+from openkpu.layer.argument import LayerArg
+from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+from openkpu.network.kept import moved_weights
+from openkpu.network.network import Network
 from openkpu.prediction import cycles, cycles_maps
 from openkpu.prediction.cycles import LayerCycles
-from openkpu.prediction.cycles_front import Tasks
 from openkpu.words import MAPS, WAYS
 
-BURST = 12  # layers that a host pushes at a time
-FILE_AT = 0x100  # where a model's file begins in storage
-ALIGN, RESULT_ALIGN = 64, 16  # of what lies behind it: bytes
 # Cycles of registers and interrupts of a run, besides those of its layers: preparing it, and
 # serving its interrupt where no map comes through the FIFO; of a task list, of a further one.
 PREPARE, SERVE = 9, 9
@@ -65,9 +63,7 @@ class MapMoves:
     changed it.  The same map put to the same place again changes nothing.
     """
 
-    def __init__(self, dma: bool = False) -> None:
-        """``dma``: the device itself moves whole maps."""
-        self.dma = dma
+    def __init__(self) -> None:
         self.stored: set[Layout] = set()  # maps that the last segment left in storage
         self.held = np.zeros(AI_RAM_ROWS * ROW_BYTES, dtype=bool)
         self.index = np.arange(self.held.size, dtype=np.int32)
@@ -108,7 +104,7 @@ class MapMoves:
             if stop <= other.base or other.base + other.rows * source.shape[0] <= first
         }
 
-    def bring_up(self, args: Sequence[LayerArg], plan: _Places | None = None) -> None:
+    def bring_up(self, args: Sequence[LayerArg], plan: MapPlan | None = None) -> None:
         """Before a segment: what its layers read and nobody has put there."""
         made = np.zeros(self.held.size, dtype=bool)
         for number, arg in enumerate(args):
@@ -131,91 +127,17 @@ class MapMoves:
             self.cycles += cycles_maps.host_moves(layout)
 
 
-class _Places:
-    """Maps of a segment that its layers load and store (tb/openkpu_tb/device/map_plan.py)."""
-
-    def __init__(self, at: int) -> None:
-        """``at``: first byte of storage that is free."""
-        self.at = at
-        self.fields: dict[int, dict[str, int]] = {}  # of the arguments, by place in the segment
-        self.stores: dict[int, Layout] = {}
-
-    def load(self, number: int, layout: Layout) -> None:
-        """The layer reads its map from storage."""
-        self.fields.setdefault(number, {}).update(load_map=1, map_load_addr=self._room(layout))
-
-    def store(self, number: int, layout: Layout) -> None:
-        """The layer's map goes to storage."""
-        self.stores[number] = layout
-        fields = {"store_map": 1, "map_store_addr": self._room(layout), "send_data_out": 0}
-        self.fields.setdefault(number, {}).update(fields)
-
-    def store_wanted(
-        self, args: Sequence[LayerArg], wanted: Sequence[Layout], but: Sequence[int] = ()
-    ) -> None:
-        """Every map that the CPU reads next, unless it leaves otherwise as that of ``but``."""
-        for layout in wanted:
-            for number in reversed(range(len(args))):
-                out = args[number].out_layout
-                if out == layout and number not in {*but, *self.stores}:
-                    self.store(number, layout)
-                if out.base < layout.base + layout.rows and layout.base < out.base + out.rows:
-                    break  # what lay there before is overwritten
-
-    def _room(self, layout: Layout) -> int:
-        size = map_bytes((layout.channels, layout.height, layout.width))
-        at, self.at = self.at, self.at + round_up(size, ALIGN)
-        return at
-
-
 def _meet(one: View, other: View) -> bool:
     """Two tensors have bytes in common, or may have."""
     apart = one.start + one.size <= other.start or other.start + other.size <= one.start
     return one.space == other.space and not apart
 
 
-def _groups(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
-    """Operations one by one, KPU layers together up to one whose map the CPU reads."""
-    found: list[Operation] = []
-    for op in operations:
-        if isinstance(op, KpuLayer):
-            found.append(op)
-            if op.main_out is None:
-                continue
-        if found:
-            yield found
-            found = []
-        if not isinstance(op, KpuLayer):
-            yield [op]
-    if found:
-        yield found
-
-
-def _wanted(groups: Sequence[list[Operation]]) -> list[Layout]:
-    """Maps that are downloaded before the next layer."""
-    found: list[Layout] = []
-    for first, *_ in groups:
-        if isinstance(first, KpuLayer):
-            break
-        if isinstance(first, Download):
-            found += first.layouts
-    return found
-
-
-def _placed(arg: LayerArg) -> LayerArg:
-    """With the addresses of its tables in storage."""
-    return arg.replace(
-        para_start_addr=FILE_AT + arg.para_start_addr,
-        bwsx_base_addr=FILE_AT + arg.bwsx_base_addr,
-        active_addr=FILE_AT + arg.active_addr,
-    )
-
-
 class _Model:
     """The runs of a model, one after the other."""
 
-    def __init__(self, config: Config, size: int, via: str, dma: bool) -> None:
-        self.config, self.size, self.via, self.dma = config, size, via, dma
+    def __init__(self, config: Config, via: str, dma: bool) -> None:
+        self.config, self.via, self.dma = config, via, dma
         self.moves = MapMoves()
         self.names: list[str] = []
         self.layers: list[LayerCycles] = []
@@ -225,38 +147,31 @@ class _Model:
 
     def program(self, program: Program) -> None:
         """All operations of a program."""
-        groups = list(_groups(program.operations))
-        for number, group in enumerate(groups):
-            first = group[0]
-            if isinstance(first, KpuLayer):
-                ops = [op for op in group if isinstance(op, KpuLayer)]
-                self.segment(ops, _wanted(groups[number + 1 :]))
-            elif isinstance(first, Upload):
-                self.moves.upload(first)
+        runs = list(runs_of(program.operations))
+        for number, run in enumerate(runs):
+            if isinstance(run, list):
+                self.segment(run, wanted_maps(runs[number + 1 :]))
+            elif isinstance(run, Upload):
+                self.moves.upload(run)
                 continue
-            elif isinstance(first, Download):
-                for layout in first.layout.batches(first.dst.shape[0]):
+            elif isinstance(run, Download):
+                for layout in run.layout.batches(run.dst.shape[0]):
                     self.moves.download(layout)
-            for op in group:
+            for op in run if isinstance(run, list) else [run]:
                 self.moves.touch(op)
 
-    def segment(self, ops: list[KpuLayer], wanted: list[Layout]) -> None:
+    def segment(self, ops: list[KpuLayer], wanted: Sequence[Layout]) -> None:
         """Layers with nothing for the CPU in between; cut behind a map for main memory."""
         steps = [(op, op.argument(batch)) for op in ops for batch in range(op.batches)]
-        for op in ops:
-            names = [f"L{self.index:02d}" + (f".{b}" if b else "") for b in range(op.batches)]
-            self.names += names
-            self.index += 1
+        for number, op in enumerate(ops, self.index):
+            self.names += [f"L{number:02d}" + (f".{b}" if b else "") for b in range(op.batches)]
+        self.index += len(ops)
         if self.via == "tasks":
             self.moves.learn(steps[0][1].in_layout)
-        plan = self.plan(steps, wanted) if self.dma else None
+        plan = self.plan(steps, wanted) if self.dma else MapPlan(0)
         self.moves.stored = set()
-        self.moves.bring_up([arg for _, arg in steps], plan)
-        if plan is not None:
-            steps = [
-                (op, arg.replace(**plan.fields.get(number, {})))
-                for number, (op, arg) in enumerate(steps)
-            ]
+        self.moves.bring_up([arg for _, arg in steps], plan if self.dma else None)
+        steps = [(op, arg.replace(**plan.fields(n))) for n, (op, arg) in enumerate(steps)]
         part: list[tuple[KpuLayer, LayerArg]] = []
         first = True
         for op, arg in steps:
@@ -268,66 +183,42 @@ class _Model:
             self.part(part, first)
         for _, arg in steps:
             self.moves.learn(arg.out_layout)
-        if plan is not None:
-            self.moves.stored |= set(plan.stores.values())
+        self.moves.stored |= {layout for _, layout in plan.stores.values()}
 
-    def plan(self, steps: list[tuple[KpuLayer, LayerArg]], wanted: list[Layout]) -> _Places:
+    def plan(self, steps: list[tuple[KpuLayer, LayerArg]], wanted: Sequence[Layout]) -> MapPlan:
         """Which maps the layers of a segment store, as the driver has it (Driver._plan)."""
-        args = [arg for _, arg in steps]
-        largest = max(map_bytes(s) for arg in args for s in (arg.in_shape, arg.out_shape))
-        sizes = (FILE_AT + self.size, 8 * WORDS * len(args), largest, largest)
-        plan = _Places(sum(round_up(size, ALIGN) for size in sizes))
+        args, plan = [arg for _, arg in steps], MapPlan(0)
         to_main = [number for number, (op, _) in enumerate(steps) if op.main_out is not None]
-        if self.via == "tasks":
-            plan.store_wanted(args, wanted, [*to_main, len(args) - 1])
-            return plan
-        for number in to_main:
+        tasks = self.via == "tasks"
+        for number in [] if tasks else to_main:
             plan.store(number, args[number].out_layout)
-        plan.store_wanted(args, wanted)
+        plan.store_wanted(args, wanted, [*to_main, len(args) - 1] if tasks else ())
         return plan
 
     def part(self, steps: list[tuple[KpuLayer, LayerArg]], first: bool) -> None:
         """One run of the device, or one for each layer."""
-        args = [_placed(arg) for _, arg in steps]
-        eight_bit, to_main = steps[-1][0].eight_bit, steps[-1][0].main_out is not None
-        if self.via == "tasks":
+        args = [arg for _, arg in steps]
+        tasks, alone = self.via == "tasks", self.via == "layers"
+        if tasks:
             if args[0].load_map:  # the list itself brings it
                 args[0] = args[0].replace(load_map=0, map_load_addr=0)
             elif not first:
                 self.moves.download(args[0].in_layout)
-            found = cycles.predict_layers(
-                self.config, args, eight_bit=eight_bit, tasks=_tasks(self.size, args)
-            )
             if self.dma:
                 self.moves.stored.add(args[-1].out_layout)
-            self.other += TASK_NEXT if self.sizes else TASK_FIRST
-            self._took(found.layers)
-            return
-        alone = self.via == "layers"
-        for number, chosen in enumerate([[arg] for arg in args] if alone else [args]):
-            out = to_main and not self.dma and (not alone or number == len(args) - 1)
+        by_host = steps[-1][0].main_out is not None and not self.dma and not tasks
+        eight_bit = steps[-1][0].eight_bit
+        for chosen in [[arg] for arg in args] if alone else [args]:
+            out = by_host and chosen[-1] is args[-1]
             found = cycles.predict_layers(
-                self.config,
-                chosen,
-                eight_bit=eight_bit,
-                burst=BURST,
-                to_host=out,
+                self.config, chosen, eight_bit=eight_bit, tasks=tasks, to_host=out
             )
-            self.other += PREPARE + (found.after if out else SERVE)
-            self._took(found.layers)
-
-    def _took(self, layers: list[LayerCycles]) -> None:
-        """A run is over."""
-        self.layers += layers
-        self.sizes.append(len(layers))
-
-
-def _tasks(size: int, args: Sequence[LayerArg]) -> Tasks:
-    """Where list, input and result of a run lie, behind a file of ``size`` bytes."""
-    list_at = round_up(FILE_AT + size, ALIGN)
-    pixels = round_up(list_at + 8 * WORDS * len(args), ALIGN)
-    result = round_up(pixels + map_bytes(args[0].in_shape), RESULT_ALIGN)
-    return Tasks(list_at, pixels, result)
+            if tasks:
+                self.other += TASK_NEXT if self.sizes else TASK_FIRST
+            else:
+                self.other += PREPARE + (found.after if out else SERVE)
+            self.layers += found.layers
+            self.sizes.append(len(found.layers))
 
 
 def predict_model(
@@ -339,48 +230,19 @@ def predict_model(
         if value not in known:
             raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
     if maps == "dma":
-        programs, tail = keep_all(programs, size, config)
-        size += len(tail)
-    model = _Model(config, size, via, maps == "dma")
+        programs, _ = keep_all(programs, size, config)
+    model = _Model(config, via, maps == "dma")
     for program in programs:
         model.program(program)
     return Predicted(model.names, model.layers, model.moves.cycles, model.other, model.sizes)
 
 
-def predict_network(
-    config: Config,
-    network: Network,
-    count: int = 1,
-    *,
-    align: int | None = None,
-    inferences: int = 1,
-) -> Predicted:
-    """A network as a task list: ``count`` input maps in storage, blobs at multiples of ``align``,
-    by default as ``network.alignment`` has it.
-
-    ``inferences`` in one continuous run, whose layers are all given.
-    """
-    align = alignment(config) if align is None else align
-    images = np.broadcast_to(np.uint8(0), (count, *network.in_shape))
-    at = network.storage(images, align=align).registers
-    moved, _ = network.with_moves(0, align)
-    args = [
-        arg.replace(
-            para_start_addr=arg.para_start_addr + (0 if arg.kept_weights else at["AI_WGT_ADR"]),
-            bwsx_base_addr=at["AI_BIAS_ADR"] + arg.bwsx_base_addr,
-            active_addr=at["AI_BIAS_ADR"] + arg.active_addr,
-        )
-        for arg in moved.layers
-    ]
-    tasks = Tasks(
-        list_at=at["AI_LIST_ADR"],
-        pixels_at=at["AI_PIX_ADR"],
-        result_at=at["AI_RES_ADR"],
-        pixels_stride=at["AI_PIX_STRIDE"],
-        result_stride=at["AI_RES_STRIDE"],
-    )
+def predict_network(config: Config, network: Network, *, inferences: int = 1) -> Predicted:
+    """A network as a task list, for so many ``inferences`` in one continuous run, whose layers are
+    all given."""
+    args = moved_weights(network)
     found = cycles.predict_layers(
-        config, args, eight_bit=network.eight_bit, tasks=tasks, inferences=inferences
+        config, args, eight_bit=network.eight_bit, tasks=True, inferences=inferences
     )
     names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]
     return Predicted(names, found.layers, other=1, sizes=[len(names)])

@@ -11,29 +11,24 @@ import dataclasses
 from functools import cached_property
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
-from openkpu.arithmetic.pooling import POOL_STRIDE
+from openkpu.arithmetic.pooling import PICKS, POOL_STRIDE
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.decoded import (
+    STRIDE_1,
+    Decoded,
+    Sizes,
+    cut_stripes,
+    decode_layer,
+    pitch_code,
+    weight_rows,
+)
 
-DWROW, TAPS, CHAN, FC, POOL = "depthwise rows", "taps", "channels", "fully connected", "pool"
-STRIPE = 64  # pixels of a stripe
+POOL = 4  # the mode of a pooling task, besides those of the array
 ENTRY = 64  # bytes of a bank of a tile entry, and of a row of the AI RAM
-PICKS = (5, 6, 7)  # pools that keep a pixel of a window
-LATE_PICK = 6  # picks the second pixel of a line
-STRIDE_1 = (8, 9)  # pools of 2x2 whose windows overlap
+LATE_PICK = 6  # a pool that picks the second pixel of a line
 TILE_LEAST = 8  # bytes of a tile word at least
 LEAST_PITCH = 16  # bytes of a line in the AI RAM at least, and of a slot of a stripe
-FLAT_WIDTH = 16  # a flat layer's lines are narrower
-FLAT_AGAIN = 9  # ... and this wide where the input is read for each group
-FLAT_PARTS = 5  # of lines that do not begin or end with their stripe or a slot of it
-FLAT_PIXELS = 1024  # of a flat layer's map at most
-SHARES = (1, 2, 4, 8)  # groups that may share a reading of the input
-
-
-def pitch_code(width: int) -> int:
-    """0, 1, 2: a line takes 16, 32 or whole rows of 64 bytes."""
-    return 0 if width <= 16 else 1 if width <= 32 else 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +55,23 @@ class Shape:
     arg: LayerArg
     eight_bit: bool = True
 
-    # ---------------------------------------------------------------- machine
+    @cached_property
+    def on(self) -> Decoded:
+        """What the sequencer has of it."""
+        config, flat = self.config, bool(self.config.flat_maps)
+        array = config.n_y, config.n_z, config.tile_rows, config.wbuf_rows
+        return decode_layer(self.arg, Sizes(*array, tile_word=self.tile_word, flat=flat))
+
+    @cached_property
+    def mode(self) -> int:
+        """Of the array, or POOL."""
+        return POOL if self.arg.pool_task else self.on.mode
+
+    @cached_property
+    def weight_rows(self) -> int:
+        """Rows of the weight buffer that the layer takes in all."""
+        return weight_rows(self.arg, self.on.steps, self.config.n_z)
+
     @cached_property
     def lanes(self) -> int:
         return self.config.n_y * self.config.n_z
@@ -80,32 +91,10 @@ class Shape:
         """Bytes that the collector gives at a time."""
         return min(self.config.path_bytes, ENTRY)
 
-    # ------------------------------------------------------------------ layer
-    @cached_property
-    def mode(self) -> str:
-        arg = self.arg
-        if arg.pool_task:
-            return POOL
-        if arg.fc:
-            return FC
-        if arg.depthwise and arg.pool_type == 0:
-            return DWROW
-        return TAPS if arg.depthwise or arg.kernel == 3 else CHAN
-
     @cached_property
     def bare(self) -> bool:
         """There are no tables: a pooling task, or a product of float16."""
         return bool(self.arg.pool_task or self.arg.fp16)
-
-    @cached_property
-    def row_bytes(self) -> int:
-        """Bytes of a row of B, a channel of the map of a product."""
-        return self.arg.i_row_wid * self.arg.i_col_high
-
-    @cached_property
-    def kernel_3(self) -> bool:
-        """Windows of 3x3 are read (element-wise layers have the kernel and no window)."""
-        return self.arg.kernel == 3 and not self.arg.elementwise
 
     @cached_property
     def by_lines(self) -> bool:
@@ -115,27 +104,8 @@ class Shape:
         return taps and arg.i_row_wid >= ENTRY
 
     @cached_property
-    def depthwise(self) -> bool:
-        return self.arg.depthwise
-
-    @cached_property
     def in_pitch(self) -> int:
         return pitch_code(self.arg.i_row_wid)
-
-    @cached_property
-    def flat(self) -> bool:
-        """The map is computed as one line, line after line without a gap (layer_sizes)."""
-        arg = self.arg
-        plain = self.mode == CHAN and arg.pool_type == 0 and not (arg.out32 or arg.fp16)
-        narrow = arg.i_row_wid < FLAT_WIDTH and arg.i_row_wid % self.config.n_y != 0
-        few = arg.i_row_wid * arg.i_col_high <= FLAT_PIXELS
-        ahead = arg.i_ch_num <= self.config.tile_rows // 2 * 9
-        again = self.tile_word == ENTRY and self.config.n_y <= 4 and arg.i_row_wid >= FLAT_AGAIN
-        parts = STRIPE // arg.i_row_wid + FLAT_PARTS  # that leave for a channel of a stripe
-        many = arg.i_ch_num >= 9 * parts * self.lanes // STRIPE
-        return (
-            bool(self.config.flat_maps) and plain and narrow and few and many and (ahead or again)
-        )
 
     @cached_property
     def row_channels(self) -> int:
@@ -153,30 +123,9 @@ class Shape:
         return {5: 1, 6: 1, 7: 2}.get(self.arg.pool_type, 0)
 
     @cached_property
-    def grid(self) -> tuple[int, int]:
-        """(width, height) of the pixels that are computed."""
-        arg, pool = self.arg, self.arg.pool_type
-        if arg.fc:
-            return 1, 1
-        if pool in PICKS:
-            return arg.o_row_wid, arg.o_col_high
-        stride = 1 if pool in STRIDE_1 else POOL_STRIDE[pool]
-        if stride > 1:
-            return arg.o_row_wid * stride, arg.o_col_high * stride
-        return arg.i_row_wid, arg.i_col_high
-
-    @cached_property
     def pooled(self) -> bool:
         """The output stage pools."""
         return self.arg.pool_type != 0 and self.arg.pool_type not in PICKS
-
-    @cached_property
-    def stripe_log2(self) -> int:
-        """log2 of a stripe's line."""
-        pool, code = self.arg.pool_type, pitch_code(self.grid[0])
-        if self.arg.fc or (self.pooled and pool not in (1, 2)) or code == 0:
-            return 4
-        return 5 if self.pooled or code == 1 else 6
 
     @cached_property
     def two_lines(self) -> bool:
@@ -184,170 +133,57 @@ class Shape:
         whole = self.in_pitch == 2 and self.line_rows == 1
         return self.pair and whole and not self.arg.elementwise
 
-    # ---------------------------------------------------------------- weights
-    @cached_property
-    def steps(self) -> int:
-        """Reduction steps of a group; of a depthwise layer with a pool its channels."""
-        if self.mode == DWROW:
-            return 1
-        if self.mode == TAPS:
-            return self.arg.i_ch_num
-        return ceil_div(self.arg.taps if self.arg.fc else self.arg.i_ch_num, 9)
-
-    @cached_property
-    def channel_words(self) -> int:
-        """Words of nine weights of an output channel."""
-        return 1 if self.depthwise else self.steps
-
-    @cached_property
-    def last_word(self) -> int:
-        """Weights of a channel's last word."""
-        if self.depthwise:
-            return 9 if self.arg.kernel == 3 else 1
-        if self.mode == TAPS:
-            return 9
-        return (self.arg.taps - 1) % 9 + 1
-
-    @cached_property
-    def groups(self) -> int:
-        """Groups of n_z output channels; neurons of a fully connected layer."""
-        if self.arg.fc:
-            return self.arg.o_ch_num
-        return 1 if self.depthwise else ceil_div(self.arg.o_ch_num, self.config.n_z)
-
     @cached_property
     def param_rows(self) -> int:
         """Rows of the parameter buffer: one for n_z channels."""
         return 0 if self.bare else ceil_div(self.arg.o_ch_num, self.config.n_z)
 
     @cached_property
-    def weight_rows(self) -> int:
-        """Rows of the weight buffer that the layer takes in all."""
-        if self.depthwise:
-            return ceil_div(self.arg.o_ch_num, self.config.n_z)
-        words = self.groups * self.steps
-        return ceil_div(words, self.config.n_z) if self.arg.fc else words
+    def weight_bytes(self) -> int:
+        """Bytes of the weights in storage."""
+        one = 1 if self.eight_bit and not self.arg.fp16 else 2
+        return 0 if self.arg.pool_task else one * self.arg.weight_count
 
-    @cached_property
-    def bytes_a_weight(self) -> int:
-        return 1 if self.eight_bit and not self.arg.fp16 else 2
-
-    @cached_property
-    def share(self) -> int:
-        """Groups of a 1x1 layer that share a reading of its input (layer_share)."""
-        if self.mode != CHAN:
-            return 1
-        pitch = 16 << self.in_pitch
-        packed = max(1, self.tile_word // pitch)
-        if self.flat:
-            lines = STRIPE // self.arg.i_row_wid + 2
-            array, fill = STRIPE // self.config.n_y, {4: 3, 2: 5}.get(packed, 9) * lines
-        else:
-            line = 1 << self.stripe_log2
-            width = (self.grid[0] - 1) % line + 1
-            array = ceil_div(width, self.config.n_y) * (STRIPE // line)
-            words = ceil_div(width << self.stride_log2, self.tile_word)
-            fill = {4: 3, 2: 5}.get(packed, 9 * words) * (STRIPE // line)
-        return next((n for n in SHARES[:3] if n * array >= fill), SHARES[3])
-
-    @cached_property
-    def block(self) -> int:
-        """Groups of a block: as many as share a reading and fit half of the weight buffer."""
-        if self.arg.fc:
-            return self.groups
-        if self.depthwise:
-            return 1
-        block = 1
-        while block < min(self.groups, self.share):
-            if (block + 1) * self.steps > self.config.wbuf_rows // 2:
-                break
-            block += 1
-        return block
-
-    @cached_property
-    def held(self) -> bool:
-        """A stripe's input fits the tile buffer: it is read once for a block."""
-        entries = ceil_div(self.steps, ENTRY) if self.arg.fc else self.steps
-        return not self.depthwise and entries < self.config.tile_rows
-
-    # ---------------------------------------------------------------- stripes
     @cached_property
     def stripes(self) -> list[Stripe]:
-        """Left to right, top to bottom."""
-        if self.flat:
-            return self._flat_stripes()
-        width, height = self.grid
-        line = 1 << self.stripe_log2
-        high = STRIPE // line
-        over = 1 if self.arg.pool_type in STRIDE_1 else 0
-        rows, y = [], 0
-        while True:
-            lines, bottom = min(high, height - y), height - y <= high
-            rows.append((y, lines, bottom))
-            if bottom:
-                break
-            y += high - over
-        found = []
-        for y, lines, bottom in rows:
-            x = 0
-            while True:
-                wide, right = min(line, width - x), width - x <= line
-                found.append(self._stripe(x, y, wide, lines, right, bottom))
-                if right:
-                    break
-                x += line - over
-        return found
+        """Left to right, top to bottom; 64 pixels each of a flat layer's one line."""
+        on, over = self.on, int(self.arg.pool_type in STRIDE_1)
+        make = self._flat_stripe if on.flat else self._stripe
+        return [make(*cut) for cut in cut_stripes(on.kw, on.kh, on.swl, over)]
 
-    def _flat_stripes(self) -> list[Stripe]:
-        """64 pixels each of a flat layer's one line."""
-        width, found = self.arg.i_row_wid, []
-        pixels = width * self.arg.i_col_high
-        for first in range(0, pixels, STRIPE):
-            count = min(STRIPE, pixels - first)
-            reads = self._pieces(first, count, STRIPE)
-            last = min((first + count - 1) % width + 1, count)  # pixels of the last line
-            reads += int((count - last) // self.tile_word != (count - 1) // self.tile_word)
-            leaves = self._pieces(first, count, LEAST_PITCH)
-            ends = first + count == pixels
-            # known to be there when the line is in which the next stripe begins
-            line = self.arg.i_col_high - 1 if ends else (first + count) // width
-            top = first < width
-            found.append(Stripe(count, 1, 0, ends, ends, reads, 1, top, line, leaves))
-        return found
+    def _flat_stripe(self, first: int, _y: int, count: int, _lines: int) -> Stripe:
+        """A part of each line for itself; known to be there with the line of the next stripe."""
+        width, last = self.arg.i_row_wid, first + count == self.on.kw
+        reads = (first + count - 1) // width - first // width + 1
+        tail = min((first + count - 1) % width + 1, count)  # pixels of the last line
+        crosses = (count - tail) // self.tile_word != (count - 1) // self.tile_word
+        line = (first + count) // width - int(last)
+        leaves = reads + (count - 1) // LEAST_PITCH
+        return Stripe(count, 1, 0, last, last, reads + crosses, 1, first < width, line, leaves)
 
-    def _pieces(self, first: int, count: int, word: int) -> int:
-        """Parts of a flat stripe that lie in one line of the map and one word of the stripe."""
-        at = range(first, first + count)
-        return sum(n == first or n % self.arg.i_row_wid == 0 or (n - first) % word == 0 for n in at)
-
-    def _stripe(self, x: int, y: int, wide: int, lines: int, right: bool, bottom: bool) -> Stripe:
+    def _stripe(self, x: int, y: int, wide: int, lines: int) -> Stripe:
         """What fill_stripe and fill_seq make of a stripe."""
         log2, arg = self.stride_log2, self.arg
-        top, end = y << log2, (y + lines - 1) << log2
-        if self.kernel_3:
-            first = max(0, top - 1)
-            last = min(arg.i_col_high - 1, end + 1)
-        else:
-            first, last = top, end
-        if not self.kernel_3:
-            in_lines = lines
-        elif log2 < 2:
-            in_lines = last - first + 1
-        else:
-            in_lines, at = 1, first
-            while (step := 2 if at % 4 == 1 else 1) <= last - at:
-                at, in_lines = at + step, in_lines + 1
+        around = int(arg.kernel == 3 and not arg.elementwise)  # windows of 3x3 are read
+        first = max(0, (y << log2) - around)
+        last = (y + lines - 1) << log2
+        in_lines = lines
+        if around:
+            last = min(arg.i_col_high - 1, last + 1)
+            # one of four lines is not read where every fourth is computed
+            in_lines = sum(log2 < 2 or n % 4 != 2 for n in range(first, last + 1))
         low = (x << log2) + int(arg.pool_type == LATE_PICK)
-        begin = max(0, low - 1) if self.kernel_3 else low
-        stop = min(arg.i_row_wid - 1, low + ((wide - 1) << log2) + int(self.kernel_3))
+        begin = max(0, low - around)
+        stop = min(arg.i_row_wid - 1, low + ((wide - 1) << log2) + around)
         words = stop // self.tile_word - begin // self.tile_word + 1
+        right, bottom = x + wide == self.on.kw, y + lines == self.on.kh
         return Stripe(wide, lines, x, right, bottom, in_lines, words, first == 0, last)
 
     def sweep(self, stripe: Stripe) -> int:
         """Issues over the pixels of a stripe."""
-        if not self.depthwise:
+        if not self.arg.depthwise:
             return stripe.lines * ceil_div(stripe.width, self.config.n_y)
-        return self._lane_chunks(stripe.lines, stripe.width, 1 << self.stripe_log2)
+        return self._lane_chunks(stripe.lines, stripe.width, 1 << self.on.swl)
 
     def row_sweep(self, slots: int, width: int) -> int:
         """Issues of a row of a depthwise layer without a pool: channels in it, pixels of each."""
@@ -358,7 +194,6 @@ class Shape:
         chunk = min(self.lanes, self.tile_word)
         return ceil_div(slots * slot, chunk) if chunk >= slot else slots * ceil_div(width, chunk)
 
-    # ----------------------------------------------------------------- output
     def row_words(self, width: int, slots: int) -> int:
         """Words of a depthwise row that leave: ``slots`` channels, ``width`` pixels of each."""
         per_word = max(1, self.out_word // (16 << self.in_pitch))
@@ -370,7 +205,7 @@ class Shape:
         A word holds several lines, or windows take several of them (out_walk).
         """
         word, pool = self.out_word, self.arg.pool_type
-        if self.flat:
+        if self.on.flat:
             return stripe.pieces
         if not self.pooled:
             return stripe.lines * ceil_div(stripe.width, word)
@@ -378,37 +213,11 @@ class Shape:
         if pool in STRIDE_1:
             lines = stripe.lines - int(not stripe.bottom)
             width = stripe.width - int(not stripe.right)
-            crossing = 0
-            for part in range(0, width, piece):
-                count = min(piece, width - part)
-                crossing += int((stripe.left + part) % word + count > word)
+            parts = [(n, min(piece, width - n)) for n in range(0, width, piece)]
+            crossing = sum((stripe.left + n) % word + count > word for n, count in parts)
             # with a narrow path both lines of a window are read
             return lines * (ceil_div(width, piece) * (1 if word == 64 else 2) + crossing)
-        if POOL_STRIDE[pool] == 2:
-            both = word == 64 or (word == 32 and self.stripe_log2 == 4)
-            lines = ceil_div(stripe.lines, 2 if both else 1)
-        else:
-            lines = ceil_div(stripe.lines, word // 16)
+        both = word == 64 or (word == 32 and self.on.swl == 4)
+        together = word // 16 if POOL_STRIDE[pool] != 2 else 2 if both else 1
+        lines = ceil_div(stripe.lines, together)
         return lines * max(1, ceil_div(stripe.width // POOL_STRIDE[pool], piece))
-
-    # -------------------------------------------------------------------- bus
-    @cached_property
-    def loads(self) -> list[tuple[int, int]]:
-        """(address, bytes) of the weight loads."""
-        arg = self.arg
-        if arg.pool_task:
-            return []
-        one = arg.taps * self.bytes_a_weight
-        found = []
-        for n in range(arg.load_time):
-            channels = min(arg.o_ch_num_coef, arg.o_ch_num - n * arg.o_ch_num_coef)
-            found.append((arg.para_start_addr + n * arg.para_size, channels * one))
-        return found
-
-    @cached_property
-    def tables(self) -> list[tuple[int, int]]:
-        """(address, bytes) of activation table and batch-norm words."""
-        arg = self.arg
-        if self.bare:
-            return []
-        return [(arg.active_addr, ACT_BYTES), (arg.bwsx_base_addr, BN_BYTES * arg.o_ch_num)]

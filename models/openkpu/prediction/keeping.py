@@ -15,7 +15,7 @@ from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.kept import free_rows, kept_rows, size
 from openkpu.network.network import Network
 from openkpu.prediction.cycles import LayerCycles
-from openkpu.prediction.cycles_front import DeadlockError, Keeping
+from openkpu.prediction.cycles_front import DeadlockError, weights_stay
 from openkpu.prediction.cycles_model import predict_network
 from openkpu.prediction.cycles_shape import Shape
 
@@ -40,7 +40,7 @@ class Gain:
 
 def steady(network: Network, config: Config) -> list[LayerCycles]:
     """Predicted layers of an inference in the steady state of a stream."""
-    found = predict_network(config, network, INFERENCES, inferences=INFERENCES).layers
+    found = predict_network(config, network, inferences=INFERENCES).layers
     return found[-2 * len(network.layers) : -len(network.layers)]
 
 
@@ -68,7 +68,7 @@ def choose_kept(network: Network, config: Config, ram_rows: int) -> dict[int, in
     the prediction sees no gain.
     """
     shapes = [Shape(config, arg, network.eight_bit) for arg in network.layers]
-    if not config.keep_weights or Keeping(config, shapes, INFERENCES).reuse:
+    if not config.keep_weights or weights_stay(config, shapes):
         return {}
     layers = _predicted(dataclasses.replace(network, kept={}), config)
     waits = {i: layers[i].parts["bus"] if layers else 0 for i in range(len(shapes))}

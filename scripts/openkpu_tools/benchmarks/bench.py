@@ -23,7 +23,7 @@ from typing import Any
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
-from openkpu_tools.benchmarks import bench_tables, bench_timeline
+from openkpu_tools.benchmarks import bench_errors, bench_tables, bench_timeline
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, GOALS, IN_TURN, LEAST
 from openkpu_tools.benchmarks.bench_tables import FP16_PRODUCT, PRODUCT, BenchRun
 
@@ -219,6 +219,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         one, other = command.option("record"), command.option("quick")
         raise command.UsageError(f"{one} records all figures, expected no {other}")
     args.reports.mkdir(parents=True, exist_ok=True)
+    if args.errors is not None:
+        print(found := bench_errors.errors(SHARED / "real", args.errors))
+        (args.reports / "bench_errors.txt").write_text(found + "\n")
+        return 0
     with tempfile.TemporaryDirectory(prefix="openkpu_bench_") as temporary:
         folder = Path(temporary)
         runs = own_runs(folder)

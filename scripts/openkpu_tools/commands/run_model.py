@@ -23,10 +23,10 @@ from openkpu.kmodel import (
     run_kmodel,
 )
 from openkpu.kmodel.images import FLOAT_SCALE, image_input, input_shape, open_image
+from openkpu.kmodel.residence.map_plan import ALIGN
 from openkpu.kmodel.results.results import Box, draw_boxes, hint, load_detector, span
 from openkpu.kmodel.results.results import report as look
 from openkpu.layer.layout import map_bytes
-from openkpu_tb.device.map_plan import ALIGN
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import ModelRequest
 from openkpu_tools import report, rtl

@@ -226,6 +226,11 @@ def bench(parser: Parser) -> None:
     """Cycles of layers, networks and models on the RTL, beside their record -> reports."""
     parser.add_argument("--quick", action="store_true", help="a part, in some minutes")
     parser.add_argument("--record", action="store_true", help="new record and tables")
+    parser.add_argument(
+        "--errors",
+        type=command.integer_in(0, 100_000),
+        help="instead: predicted cycles against the RTL's, also of so many random layers",
+    )
     parser.add_argument("--reports", type=Path, default=ROOT / "reports", help="where they go")
 
 

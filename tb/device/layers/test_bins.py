@@ -4,6 +4,7 @@
 import pytest
 
 from openkpu import configs
+from openkpu.layer import decoded
 from openkpu_tb import seeds
 from openkpu_tb.core import descriptor
 from openkpu_tb.coverage.model import classify
@@ -24,7 +25,7 @@ def test_cases_fall_into_their_bins() -> None:
         for bin, case in zip(bins, cases, strict=True):
             (arg,) = case.network.layers
             found = descriptor.describe_layer(
-                arg, descriptor.Sizes(), eight_bit=case.network.eight_bit
+                arg, decoded.Sizes(), eight_bit=case.network.eight_bit
             )
             assert classify(found) == bin, f"seed {SEED}: {case.title}: {arg}"
     assert sum(len(layer_bins()[part::PARTS]) for part in range(PARTS)) == len(layer_bins())

@@ -11,8 +11,8 @@ from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu.generators.generate import Limits, random_layer
 from openkpu.generators.generate_pools import random_pool
+from openkpu.layer.decoded import STRIDE_1
 from openkpu.layer.vectors import VectorLayer, load_cases
-from openkpu.prediction.cycles_shape import STRIDE_1
 from openkpu_tb.core.registers import Err
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import VectorsRequest

@@ -131,8 +131,7 @@ def exact_as_predicted(
     assert (c == a.astype(int) @ b.astype(int)).all()
     network = network_of(tiles, a, b)
     found = predict_network(configs.load_config("nano"), network)
-    leaving = [bool(arg.store_map) for arg in network.layers]
-    contract(found.names, of_layers(found), measured, leaving)
+    contract(found.names, of_layers(found), measured)
     near(found.cycles, whole)
 
 

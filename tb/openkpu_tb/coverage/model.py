@@ -31,6 +31,7 @@ from collections.abc import Callable
 from openkpu.arithmetic import fp16
 from openkpu.generators.generate_lists import ALL_KINDS
 from openkpu.generators.generate_lists import KINDS as TASKS
+from openkpu.layer import decoded
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.elementwise import OPERATIONS
 from openkpu.layer.pool_tasks import KINDS
@@ -118,7 +119,7 @@ def classify(fields: dict[str, int]) -> tuple[str, Bin]:
     if fields["out32"]:
         operands = OPERANDS[2 * fields["wxor"] + fields["inxor"]]
         return "product", ("3x3" if fields["k3"] else "1x1", operands, width)
-    if fields["mode"] == descriptor.FC:
+    if fields["mode"] == decoded.FC:
         kernel = "fc"
     else:
         kernel = ("3x3" if fields["k3"] else "1x1") + (" dw" if fields["dw"] else "")
@@ -138,7 +139,7 @@ def task(cross: str, bin: Bin) -> str:
 def move_bins(fields: dict[str, int], kind: str, mode: str) -> list[Bin]:
     """Bins of the cross ``moves``: what a layer of a kind has loaded and stored by itself."""
     moved = descriptor.split_fields(descriptor.MOVES, fields["moves"])
-    lines = fields["mode"] == descriptor.TAPS and not fields["dw"] and fields["w"] >= BY_LINES
+    lines = fields["mode"] == decoded.TAPS and not fields["dw"] and fields["w"] >= BY_LINES
     found = []
     for name in ("load", "store"):
         at = moved[f"{name}_adr"]
@@ -177,7 +178,7 @@ def in_bin(cross: str, bin: Bin, *sizes: int, **fields: int) -> bool:
     except LayerError:
         return False
     eight_bit = bool(fields.get("eight_bit", True))
-    described = descriptor.describe_layer(arg, descriptor.Sizes(), eight_bit=eight_bit)
+    described = descriptor.describe_layer(arg, decoded.Sizes(), eight_bit=eight_bit)
     return classify(described) == (cross, bin)
 
 

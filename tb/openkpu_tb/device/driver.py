@@ -23,6 +23,7 @@ from cocotb.triggers import First, RisingEdge, Timer
 
 from openkpu.arithmetic.integers import round_up
 from openkpu.kmodel import KpuStep, Segment
+from openkpu.kmodel.residence.map_plan import MapPlan, size_of
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout, map_bytes
@@ -40,7 +41,6 @@ from openkpu_tb.core.registers import (
 )
 from openkpu_tb.device import ram_window
 from openkpu_tb.device.device import Device, DeviceTimeout
-from openkpu_tb.device.map_plan import MapPlan, size_of
 
 Bytes = npt.NDArray[np.uint8]
 Beat = Callable[[int], None]
@@ -263,12 +263,12 @@ class Driver:
         plan = MapPlan(storage_bytes(len(self.file), len(steps), largest))
         ends = [part[-1] for part in segment_parts(steps)]
         if way == "tasks":
-            plan.store_wanted(segment, frozenset(ends))
+            plan.store_wanted([step.arg for step in steps], segment.wanted, ends)
             return plan
         for i in ends:
             if steps[i].to_main:
                 plan.store(i, steps[i].arg.out_layout)
-        plan.store_wanted(segment)
+        plan.store_wanted([step.arg for step in steps], segment.wanted)
         return plan
 
     async def _stored(self, at: int, layout: Layout) -> Bytes:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from openkpu.arithmetic.integers import round_up
-from openkpu.kmodel import Segment
+from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout, map_bytes
 
 ALIGN = 64  # bytes: a multiple of every bus word
@@ -40,12 +42,14 @@ class MapPlan:
         self.stores[number] = at, layout
         self._fields.setdefault(number, {}).update(store_map=1, map_store_addr=at, send_data_out=0)
 
-    def store_wanted(self, segment: Segment, but: frozenset[int] = frozenset()) -> None:
-        """Every map that the CPU reads next, as far as a layer leaves it; none of layers ``but``,
-        whose maps leave in another way."""
-        for layout in segment.wanted:
-            for number in reversed(range(len(segment.steps))):
-                out = segment.steps[number].arg.out_layout
+    def store_wanted(
+        self, args: Sequence[LayerArg], wanted: Sequence[Layout], but: Collection[int] = ()
+    ) -> None:
+        """Every map that the CPU reads next, as far as a layer of ``args`` leaves it; none of
+        layers ``but``, whose maps leave in another way."""
+        for layout in wanted:
+            for number in reversed(range(len(args))):
+                out = args[number].out_layout
                 if out == layout and number not in {*but, *self.stores}:
                     self.store(number, layout)
                 if out.base < layout.base + layout.rows and layout.base < out.base + out.rows:
