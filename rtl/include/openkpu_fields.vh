@@ -120,14 +120,16 @@
 `define PTASK_LEFT 25:23  // columns of padding left of it
 `define PTASK_BITS 26
 
-// 16 columns of a line, on their way to the windows of a pooling task.
+// Columns of a line, a block of 16 or a piece of it, on their way to the windows of a pooling
+// task.
 `define PIECE_COUNT 4:0  // bytes that are pixels of the map, 0..16
 `define PIECE_ON_MAP 5  // a line of the map
-`define PIECE_FIRST 6  // first line of the window
-`define PIECE_LAST 7  // last line of the window
-`define PIECE_LINE_FIRST 8  // first piece of the line
-`define PIECE_LINE_LAST 9  // last piece of the line
-`define PIECE_BITS 10
+`define PIECE_FIRST 6  // first line of a chunk: of the window, or of some lines of the whole map
+`define PIECE_LAST 7  // last line of a chunk
+`define PIECE_FINAL 8  // last line of the window
+`define PIECE_LINE_FIRST 9  // first columns of the line
+`define PIECE_LINE_LAST 10  // last columns of the line
+`define PIECE_BITS 11
 
 // Request of a DMA channel.
 `define REQ_ADDR (0)+:(32)  // first byte

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_columns: maxima or sums of windows, for the 16 columns of a piece at a time.
+// pool_columns: maxima or sums of windows, for the COLS columns of a piece at a time.
 //
 // How it works: the lines of a piece come one after the other and make a number of each column. When
-// the last one is in, the 16 numbers go on, and the lines of the next piece begin. Lane i then adds
-// the columns to its left, one a cycle, as they are shifted past it: after kw cycles it holds the
-// window that ends in its column. The 16 columns of the piece before stand ready for that; left of
-// a line's first piece they are columns of padding, which one more lane makes of the padding alone.
-// A window of kh x kw takes the longer of kh and kw cycles a piece.
+// the last one is in, the numbers go on, and the lines of the next piece begin. Lane i then adds the
+// columns to its left, one a cycle, as they are shifted past it: after kw cycles it holds the window
+// that ends in its column. Behind the first lane come the columns of the pieces before, picked one a
+// cycle from the last 15 and those of this piece; left of a line's first piece they are columns of
+// padding, which one more lane makes of the padding alone. A maximum is a byte, so bytes are compared
+// and only sums are added, and a lane whose maximum stays does nothing. A window of kh x kw takes the
+// longer of kh and kw cycles a piece.
 // Handshake: pieces and sums are valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
-module pool_columns (
+module pool_columns #(
+    // columns of a piece: 4, 8 or 16
+    parameter COLS = 16,
+    // derived, not to be set: bits of a column (16 lines, or a chunk of 31) and of a window
+    parameter LB   = (COLS == 16) ? 13 : 12,
+    parameter SB   = LB + 4
+) (
     // clock and synchronous reset
     input  wire                   clk,
     input  wire                   rst,
@@ -28,26 +36,31 @@ module pool_columns (
     // pieces
     input  wire                   piece_valid,
     output wire                   piece_ready,
-    input  wire [          127:0] piece_data,
+    input  wire [     8*COLS-1:0] piece_data,
     input  wire [`PIECE_BITS-1:0] piece,
-    // windows that end in the 16 columns, 21 bits each; lines of them inside the map, place in the line
+    // windows that end in the columns; lines of them inside the map, place in the line
     output wire                   sum_valid,
     input  wire                   sum_ready,
-    output wire [      16*21-1:0] sum,
+    output wire [    SB*COLS-1:0] sum,
     output reg  [            4:0] sum_lines,
     output reg                    sum_first,
     output reg                    sum_last
 );
 
-  // ---- columns: 17 bits hold 512 lines
+  localparam integer B = $clog2(COLS);
+  localparam integer PARTS = 16 / COLS;
+  localparam integer PRIOR = COLS + 15;  // columns of this piece, and to its left
+
+  // ---- columns
   reg full;
-  reg [16*17-1:0] column;
+  reg [LB*COLS-1:0] column;
   reg [11:0] side;  // the column of padding
   reg [4:0] lines;
   reg line_first, line_last;
   wire take;
   wire push = piece_valid && piece_ready;
   wire first = piece[`PIECE_FIRST];
+  wire load = first || !sums;  // a byte, not a sum
   wire [4:0] count = piece[`PIECE_COUNT];
   assign piece_ready = !full || take;
 
@@ -58,34 +71,37 @@ module pool_columns (
 
   genvar i;
   generate
-    for (i = 0; i < 16; i = i + 1) begin : g_column
-      wire [ 7:0] got = piece_data[8*i+:8];
-      wire [ 7:0] seen = (count > i) ? ((gate && got[7]) ? 8'd0 : got) ^ turn : outside;
-      wire [16:0] old = first ? 17'd0 : column[17*i+:17];
-      wire        more = {9'd0, seen} > old;
+    for (i = 0; i < COLS; i = i + 1) begin : g_column
+      wire [   7:0] got = piece_data[8*i+:8];
+      wire [   7:0] seen = (count > i) ? ((gate && got[7]) ? 8'd0 : got) ^ turn : outside;
+      wire [LB-1:0] wide = {{(LB - 8) {1'b0}}, seen};
+      wire [LB-1:0] old = column[LB*i+:LB];
+      wire          more = seen > old[7:0];
       always @(posedge clk) begin
-        if (push) column[17*i+:17] <= sums ? old + {9'd0, seen} : more ? {9'd0, seen} : old;
+        if (push && (first || sums || more)) column[LB*i+:LB] <= load ? wide : old + wide;
       end
     end
   endgenerate
 
   always @(posedge clk) begin
     if (push) begin
-      side <= (first || !sums) ? {4'd0, outside} : side + {4'd0, outside};
+      side <= load ? {4'd0, outside} : side + {4'd0, outside};
       lines <= (first ? 5'd0 : lines) + {4'd0, piece[`PIECE_ON_MAP]};
       line_first <= piece[`PIECE_LINE_FIRST];
-      line_last <= piece[`PIECE_LINE_LAST];
+      line_last <= piece[`PIECE_LINE_LAST] && piece[`PIECE_FINAL];
     end
   end
 
   // ---- windows
   reg busy;
   reg [3:0] done;
-  reg [16*21-1:0] window;
-  reg [16*17-1:0] moving;  // columns on their way past the lanes, 16 of them
-  reg [16*12-1:0] prior;  // the columns of the piece before
-  reg [15*12-1:0] behind;  // of these, what is still to come; only windows up to 16 lines need them
-  wire [16*12-1:0] left = line_first ? {16{side}} : prior;
+  reg [SB*COLS-1:0] window;
+  reg [LB*COLS-1:0] moving;  // columns on their way past the lanes
+  reg [12*PRIOR-1:0] prior;  // columns, the last one first; only windows of up to 16 lines need them
+  reg [PARTS-1:0] on_line;  // pieces to the left that are of this line
+  reg [11:0] side_now;
+  wire [LB*COLS-1:0] next;
+  wire step = busy && !sum_valid;
   assign sum_valid = busy && done == kw_m1;
   assign sum = window;
   assign take = full && (!busy || (sum_valid && sum_ready));
@@ -95,34 +111,59 @@ module pool_columns (
     else busy <= take || (busy && !(sum_valid && sum_ready));
   end
 
+  // the column that comes next: of the piece before, or as many further to the left as are done
+  wire [3:0] distance = done + 4'd1;
+  wire [16*16-1:0] lefts;
+  wire [PARTS:0] nearer = {on_line, 1'b1};
+  wire [PARTS-1:0] further = on_line >> (distance >> B);
+  wire [11:0] left = take ? (line_first ? side : prior[11:0]) :
+      further[0] ? lefts[16*distance+:12] : side_now;
+
   always @(posedge clk) begin
     if (take) begin
       done <= 4'd0;
       {sum_lines, sum_first, sum_last} <= {lines, line_first, line_last};
-      moving <= {column[16*17-18:0], 5'd0, left[15*12+:12]};
-      behind <= left[15*12-1:0];
-    end else if (busy && !sum_valid) begin
-      done   <= done + 4'd1;
-      moving <= {moving[16*17-18:0], 5'd0, behind[14*12+:12]};
-      behind <= {behind[14*12-1:0], 12'd0};
+      on_line <= line_first ? {PARTS{1'b0}} : nearer[PARTS-1:0];
+      side_now <= side;
+    end else if (step) begin
+      done <= done + 4'd1;
     end
   end
+  always @(posedge clk) if (take || step) moving <= next;
 
   generate
-    for (i = 0; i < 16; i = i + 1) begin : g_window
-      wire [20:0] old = window[21*i+:21];
-      wire [20:0] next = {4'd0, moving[17*i+:17]};
-      wire        more = next > old;
+    for (i = 0; i < 16; i = i + 1) begin : g_left
+      if (i < 15) begin : g_there
+        assign lefts[16*i+:16] = {4'd0, prior[12*(COLS+i)+:12]};
+      end else begin : g_none
+        assign lefts[16*i+:16] = 16'd0;
+      end
+    end
+    for (i = 0; i < PRIOR; i = i + 1) begin : g_prior
+      if (i < COLS) begin : g_now
+        always @(posedge clk) if (take) prior[12*i+:12] <= column[LB*(COLS-1-i)+:12];
+      end else begin : g_before
+        always @(posedge clk) if (take) prior[12*i+:12] <= prior[12*(i-COLS)+:12];
+      end
+    end
+    for (i = 0; i < COLS; i = i + 1) begin : g_window
+      wire [SB-1:0] old = window[SB*i+:SB];
+      wire [LB-1:0] moved = moving[LB*i+:LB];
+      wire [SB-1:0] passing = {{(SB - LB) {1'b0}}, moved};
+      wire more = moved[7:0] > old[7:0];
+      if (i == 0) begin : g_first
+        assign next[LB-1:0] = {{(LB - 12) {1'b0}}, left};
+      end else begin : g_next
+        assign next[LB*i+:LB] = take ? column[LB*(i-1)+:LB] : moving[LB*(i-1)+:LB];
+      end
       always @(posedge clk) begin
-        if (take) begin
-          window[21*i+:21] <= {4'd0, column[17*i+:17]};
-          prior[12*i+:12]  <= column[17*i+:12];
-        end else if (busy && !sum_valid) begin
-          window[21*i+:21] <= sums ? old + next : more ? next : old;
-        end
+        if (take) window[SB*i+:SB] <= {{(SB - LB) {1'b0}}, column[LB*i+:LB]};
+        else if (step && (sums || more)) window[SB*i+:SB] <= sums ? old + passing : passing;
       end
     end
   endgenerate
+
+  wire unused = &{1'b0, prior, nearer, further};
 
 endmodule
 

@@ -3,70 +3,63 @@
 // pool_divide: quotient of a sum and a number of pixels, rounded once, halves up.
 //
 // How it works: half of the divisor is added, then the eight bits of the quotient are found one a
-// register, the highest first: where the divisor, moved up, fits, it is taken away. A quotient is a
-// byte, for the sum has no more than 255 for each pixel.
+// register, the highest first. The register holds the rest, less than the divisor, above the bits of
+// the sum that are still to come; a step moves the next of them to the rest, subtracts the divisor
+// where it fits, and puts the bit of the quotient into the place that became free.
 // Handshake: none; while move is high everything goes on, and the quotient comes nine moves after its
 // operands.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
-module pool_divide #(
-    // bits of the sum, of the divisor
-    parameter VW = 16,
-    parameter NW = 9
-) (
+module pool_divide (
     // clock; everything goes on
-    input  wire          clk,
-    input  wire          move,
-    // operands: the divisor is not 0, the sum at most 255 times as large
-    input  wire [VW-1:0] value,
-    input  wire [NW-1:0] divisor,
-    output wire [   7:0] quotient
+    input  wire        clk,
+    input  wire        move,
+    // operands: the divisor is 1 to 256, the sum at most 255 times as large
+    input  wire [15:0] value,
+    input  wire [ 8:0] divisor,
+    output wire [ 7:0] quotient
 );
 
-  // the rest before bit b is found: less than the divisor << b + 1
-  localparam integer RW = NW + 8;
-  wire [RW*9-1:0] rest;
-  wire [NW*9-1:0] by;
-  wire [ 8*9-1:0] found;
+  localparam integer STEPS = 8;
+  wire [16*(STEPS+1)-1:0] rest;
+  wire [ 9*(STEPS+1)-1:0] by;
 
-  reg  [  RW-1:0] rest_0;
-  reg  [  NW-1:0] by_0;
+  reg  [            15:0] rest_0;
+  reg  [             8:0] by_0;
   always @(posedge clk) begin
     if (move) begin
-      rest_0 <= {{(RW - VW) {1'b0}}, value} + {9'd0, divisor[NW-1:1]};
+      rest_0 <= value + {8'd0, divisor[8:1]};
       by_0   <= divisor;
     end
   end
-  assign rest[0+:RW] = rest_0;
-  assign by[0+:NW]   = by_0;
-  assign found[0+:8] = 8'd0;
+  assign rest[15:0] = rest_0;
+  assign by[8:0]    = by_0;
 
   genvar i;
   generate
-    for (i = 0; i < 8; i = i + 1) begin : g_bit
-      localparam integer W = NW + 8 - i;  // bits of the rest that may be set
-      wire [W:0] lower = {1'b0, rest[RW*i+:W]} - {1'b0, by[NW*i+:NW], {(7 - i) {1'b0}}};
-      wire fits = !lower[W];
-      reg [W-2:0] rest_b;
-      reg [NW-1:0] by_b;
-      reg [7:0] found_b;
+    for (i = 0; i < STEPS; i = i + 1) begin : g_bit
+      wire [15:0] old = rest[16*i+:16];
+      wire [ 8:0] divisor_i = by[9*i+:9];
+      wire [ 9:0] lower = {1'b0, old[15:7]} - {1'b0, divisor_i};
+      wire        fits = !lower[9];
+      reg  [15:0] rest_b;
+      reg  [ 8:0] by_b;
       always @(posedge clk) begin
         if (move) begin
-          rest_b  <= fits ? lower[W-2:0] : rest[RW*i+:W-1];
-          by_b    <= by[NW*i+:NW];
-          found_b <= {found[8*i+:7], fits};
+          rest_b <= {fits ? lower[7:0] : old[14:7], old[6:0], fits};
+          by_b   <= divisor_i;
         end
       end
-      assign rest[RW*(i+1)+:RW] = {{(i + 1) {1'b0}}, rest_b};
-      assign by[NW*(i+1)+:NW]   = by_b;
-      assign found[8*(i+1)+:8]  = found_b;
+      assign rest[16*(i+1)+:16] = rest_b;
+      assign by[9*(i+1)+:9]     = by_b;
+      wire unused_lower = lower[8];
     end
   endgenerate
-  assign quotient = found[8*8+:8];
+  assign quotient = rest[16*STEPS+:8];
 
-  wire unused = &{1'b0, rest, by, found};
+  wire unused = &{1'b0, rest, by};
 
 endmodule
 

@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_pick: takes the windows that a pooling task wants out of those that end in 16 columns, and
-// makes bytes of them.
+// pool_pick: takes the windows that a pooling task wants out of those that end in a piece's columns,
+// and makes bytes of them.
 //
 // How it works: the column where the next window ends is counted; LANES windows a cycle, sx columns
 // apart, are picked until one ends behind the piece. Each goes through a divider; its divisor is the
 // number of pixels that count, which near the edges of the map may be less. Of a window that is the
-// whole map each piece gives a part, and what was found before is kept in total.
-// Handshake: sums are valid/ready; everything moves while move is high.
+// whole map each piece gives a part, and what was found before is kept in total. A map of at most 256
+// pixels is then divided like any window. The sum of a larger one, which has at least 16 cycles for
+// it, is divided where it is, a bit a cycle.
+// Handshake: sums are valid/ready; everything but a long division moves while move is high.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module pool_pick #(
-    // windows a cycle: 1, 2, 4, 8 or 16
+    // windows a cycle: 1, 2, 4 or 8
     parameter LANES = 4,
+    // columns of a piece: 4, 8 or 16; bits of the sum of a window
+    parameter COLS  = 16,
+    parameter SB    = 17,
     // derived, not to be set: width of a number of windows
     parameter CW    = $clog2(LANES) + 1
 ) (
     // clock and synchronous reset
     input  wire               clk,
     input  wire               rst,
-    // layer: whole map, sums, only pixels of the map count, byte to be exclusive-ored
+    // layer: whole map, of more than 256 pixels, sums, only pixels of the map count, byte to be
+    // exclusive-ored
     input  wire               all,
+    input  wire               of_many,
     input  wire               sums,
     input  wire               map_only,
     input  wire [        7:0] turn,
@@ -37,7 +44,7 @@ module pool_pick #(
     // windows of a piece
     input  wire               sum_valid,
     output wire               sum_ready,
-    input  wire [  16*21-1:0] sum,
+    input  wire [SB*COLS-1:0] sum,
     input  wire [        4:0] sum_lines,
     input  wire               sum_first,
     input  wire               sum_last,
@@ -52,12 +59,15 @@ module pool_pick #(
   // registers between a pick and its byte: divisor in three steps, then a bit of the quotient each
   localparam integer BEFORE = 3;
   localparam integer STEPS = BEFORE + 9;
+  localparam integer B = $clog2(COLS);
+  localparam [CW-1:0] ONE = 1;
+  localparam [B-1:0] LAST_COLUMN = {B{1'b1}};
 
   reg busy;
-  reg [16*21-1:0] held;
+  reg [SB*COLS-1:0] held;
   reg [4:0] lines;
-  reg first, last;
-  reg [6:0] k;  // piece of the line
+  reg last;
+  reg [10-B:0] k;  // piece of the line
   reg [10:0] ends;  // column where the next window ends
 
   // ---- windows of this cycle, and whether there is one more behind them
@@ -71,37 +81,39 @@ module pool_pick #(
   // More: beyond lies in this piece, too, and not behind the last window. The answer goes back through
   // all stages to the reads, so it is two comparisons of ends with values of the layer, not a sum's.
   reg several;  // windows of two cycles may end in a piece
-  reg [3:0] most;  // place in the piece from which on no more do
+  reg [B-1:0] most;  // place in the piece from which on no more do
   reg [10:0] stop;  // ... column
   always @(posedge clk) begin
     beyond_far <= all_sx;
-    several <= !all && all_sx[10:4] == 7'd0 && last_end >= all_sx;
-    most    <= 4'd15 - all_sx[3:0];
+    several <= !all && all_sx[10:B] == {(11 - B) {1'b0}} && last_end >= all_sx;
+    most    <= LAST_COLUMN - all_sx[B-1:0];
     stop    <= last_end - all_sx;
   end
-  wire more = several && ends[10:4] == k && ends[3:0] <= most && ends <= stop;
-  wire give = busy && move;
+  wire in_piece = ends[10:B] == k;
+  wire more = several && in_piece && ends[B-1:0] <= most && ends <= stop;
+  wire dividing;  // a large map's sum
+  wire give = busy && move && !dividing;
   wire take = sum_valid && sum_ready;
-  assign sum_ready = !busy || (move && !more);
+  assign sum_ready = !busy || (give && !more);
 
   // Window i of a cycle ends in this piece, and not behind the last one, by comparisons of the same kind.
   genvar i;
   assign at[10:0]  = ends;
-  assign wanted[0] = all ? last : (ends[10:4] == k && ends <= last_end);
+  assign wanted[0] = all ? last : (in_piece && ends <= last_end);
   generate
     for (i = 1; i < LANES; i = i + 1) begin : g_at
       reg [10:0] far, lane_stop;  // columns behind the first window; largest ends that takes it
-      reg [3:0] lane_most;
+      reg [B-1:0] lane_most;
       reg near;  // one piece may have both
       wire [10:0] sx_i = i * {6'd0, sx};
       always @(posedge clk) begin
         far       <= sx_i;
-        near      <= !all && sx_i[10:4] == 7'd0 && last_end >= sx_i;
-        lane_most <= 4'd15 - sx_i[3:0];
+        near      <= !all && sx_i[10:B] == {(11 - B) {1'b0}} && last_end >= sx_i;
+        lane_most <= LAST_COLUMN - sx_i[B-1:0];
         lane_stop <= last_end - sx_i;
       end
       assign at[11*i+:11] = ends + far;
-      assign wanted[i] = near && ends[10:4] == k && ends[3:0] <= lane_most && ends <= lane_stop;
+      assign wanted[i] = near && in_piece && ends[B-1:0] <= lane_most && ends <= lane_stop;
     end
   endgenerate
 
@@ -109,7 +121,7 @@ module pool_pick #(
     integer n;
     begin
       number_of = {CW{1'b0}};
-      for (n = 0; n < LANES; n = n + 1) number_of = number_of + {{(CW - 1) {1'b0}}, bits[n]};
+      for (n = 0; n < LANES; n = n + 1) if (bits[n]) number_of = number_of + ONE;
     end
   endfunction
   // the first that is not wanted is the next one
@@ -126,27 +138,61 @@ module pool_pick #(
 
   always @(posedge clk) begin
     if (rst) busy <= 1'b0;
-    else busy <= take || (busy && !(move && !more));
+    else busy <= take || (busy && !(give && !more));
   end
 
   always @(posedge clk) begin
     if (take) begin
       held  <= sum;
       lines <= sum_lines;
-      first <= sum_first;
       last  <= sum_last;
-      k     <= sum_first ? 7'd0 : k + 7'd1;
+      k     <= sum_first ? {(11 - B) {1'b0}} : k + 1'b1;
     end
     if (take && sum_first) ends <= {7'd0, first_end};
     else if (give) ends <= after;
   end
 
-  // ---- the whole map: its part in this piece, and what came before
-  reg  [26:0] total;
-  wire [26:0] part = {6'd0, held[21*kw_m1+:21]};
-  wire [26:0] so_far = first ? 27'd0 : total;
-  wire [26:0] with_part = sums ? so_far + part : (part > so_far) ? part : so_far;
-  always @(posedge clk) if (give) total <= with_part;
+  // ---- picked windows; the first lane also sees the parts of a whole map
+  wire [ 32*COLS-1:0] spread;  // so far apart that a number selects without a product
+  wire [SB*LANES-1:0] picked;
+  generate
+    for (i = 0; i < COLS; i = i + 1) begin : g_spread
+      assign spread[32*i+:32] = {{(32 - SB) {1'b0}}, held[SB*i+:SB]};
+    end
+    for (i = 0; i < LANES; i = i + 1) begin : g_picked
+      wire [B-1:0] place = (i == 0 && all) ? kw_m1[B-1:0] : at[11*i+:B];
+      assign picked[SB*i+:SB] = spread[32*place+:SB];
+    end
+  endgenerate
+
+  // ---- the whole map: what came before. A large sum stays: phase 1 adds half of the divisor, 2 to 9
+  // find a bit of the quotient, as pool_divide does, and in 10 it waits for its way out.
+  localparam [3:0] HALF = 4'd1;
+  localparam [3:0] QUOTIENT = 4'd10;
+  reg [3:0] phase;
+  reg [26:0] total;
+  wire long_done = phase == QUOTIENT;
+  wire half = phase == HALF;
+  wire steps = dividing && !half && !long_done;
+  wire [26:0] added = total + (half ? {9'd0, pixels[18:1]} : {{(27 - SB) {1'b0}}, picked[SB-1:0]});
+  wire part_more = picked[7:0] > total[7:0];
+  wire [20:0] lower = {1'b0, total[26:7]} - {2'b00, pixels};
+  wire fits = !lower[20];
+  wire [26:0] divided = {fits ? lower[18:0] : total[25:7], total[6:0], fits};
+  wire [15:0] found = sums ? added[15:0] : {8'd0, part_more ? picked[7:0] : total[7:0]};
+  assign dividing = phase != 4'd0;
+
+  always @(posedge clk) begin
+    if (rst) phase <= 4'd0;
+    else if (!dividing) phase <= (give && last && of_many) ? HALF : phase;
+    else if (long_done) phase <= move ? 4'd0 : phase;
+    else phase <= phase + 4'd1;
+  end
+  always @(posedge clk) begin
+    if (rst || !all || (give && last && !of_many) || (long_done && move)) total <= 27'd0;
+    else if (steps) total <= divided;
+    else if (half || (give && (sums || part_more))) total <= sums ? added : {19'd0, picked[7:0]};
+  end
 
   // ---- what goes with the bytes
   reg [STEPS-1:0] valid, line_end;
@@ -157,7 +203,7 @@ module pool_pick #(
   wire lanes_move = move && under_way;
   always @(posedge clk) begin
     if (rst) valid <= {STEPS{1'b0}};
-    else if (move) valid <= {valid[STEPS-2:0], busy && wanted[0]};
+    else if (move) valid <= {valid[STEPS-2:0], busy && wanted[0] && !of_many};
   end
   always @(posedge clk) begin
     if (lanes_move) begin
@@ -166,49 +212,45 @@ module pool_pick #(
       {lines_1, lines_0} <= {lines_0, lines};
     end
   end
-  assign out_valid = valid[STEPS-1];
-  assign out_end   = line_end[STEPS-1];
-  assign out_count = counts[CW*(STEPS-1)+:CW];
+  assign out_valid = valid[STEPS-1] || long_done;
+  assign out_end   = line_end[STEPS-1] || of_many;
+  assign out_count = of_many ? ONE : counts[CW*(STEPS-1)+:CW];
 
-  // ---- lanes; only the first one sees a whole map
+  // ---- lanes
   wire [10:0] last_column = n_w - 11'd1;
   generate
     for (i = 0; i < LANES; i = i + 1) begin : g_lane
-      localparam VW = (i == 0) ? 27 : 16;
-      localparam NW = (i == 0) ? 19 : 9;
-      wire [10:0] here = at[11*i+:11];
-      wire [26:0] picked = (i == 0 && all) ? with_part : {6'd0, held[21*here[3:0]+:21]};
-      reg [VW-1:0] value_0, value_1, value_2;
-      reg [10:0] here_0;
-      reg [4:0] columns_1;
-      reg [NW-1:0] divisor_2;
-      wire [10:0] begins = (here_0 >= {7'd0, kw_m1}) ? here_0 - {7'd0, kw_m1} : 11'd0;
-      wire [10:0] stops = (here_0 > last_column) ? n_w : here_0 + 11'd1;
-      wire [10:0] columns = stops - begins;
-      wire [9:0] some = lines_1 * columns_1;
+      reg [15:0] value_0, value_1, value_2;
+      reg  [10:0] here;
+      reg  [ 4:0] columns;
+      reg  [ 8:0] divisor;
+      // a window has 16 columns at most, so that five bits of its ends are enough
+      wire [ 4:0] begins = (here >= {7'd0, kw_m1}) ? here[4:0] - {1'b0, kw_m1} : 5'd0;
+      wire [ 4:0] stops = (here > last_column) ? n_w[4:0] : here[4:0] + 5'd1;
+      wire [ 9:0] some = lines_1 * columns;
       always @(posedge clk) begin
         if (lanes_move) begin
-          {value_0, value_1, value_2} <= {picked[VW-1:0], value_0, value_1};
-          here_0 <= here;
-          columns_1 <= columns[4:0];
-          divisor_2 <= (map_only && !all) ? {{(NW - 9) {1'b0}}, some[8:0]} : pixels[NW-1:0];
+          value_0 <= (i == 0 && all) ? found : picked[SB*i+:16];
+          {value_1, value_2} <= {value_0, value_1};
+          here <= at[11*i+:11];
+          columns <= stops - begins;
+          divisor <= (map_only && !all) ? some[8:0] : pixels[8:0];
         end
       end
       wire [7:0] quotient;
-      pool_divide #(
-          .VW(VW),
-          .NW(NW)
-      ) u_divide (
+      pool_divide u_divide (
           .clk(clk),
           .move(lanes_move),
           .value(value_2),
-          .divisor(divisor_2),
+          .divisor(divisor),
           .quotient(quotient)
       );
-      assign out_byte[8*i+:8] = quotient ^ turn;
-      wire unused_lane = &{1'b0, picked, columns, some};
+      assign out_byte[8*i+:8] = ((i == 0 && of_many) ? total[7:0] : quotient) ^ turn;
+      wire unused_lane = &{1'b0, some};
     end
   endgenerate
+
+  wire unused = &{1'b0, spread, picked, kw_m1, lower};
 
 endmodule
 

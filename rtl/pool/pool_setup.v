@@ -3,7 +3,7 @@
 // pool_setup: what a pooling task needs to know of its layer, worked out at its start.
 //
 // How it works: one product is made a bit a cycle: pixels of the map for a window that is the whole
-// map, otherwise the column of the last window. Bytes are turned so that all kinds compute with
+// map, otherwise the column of the last window, whose second factor has five bits less. Bytes are turned so that all kinds compute with
 // numbers from 0 to 255 and a maximum or a sum: turn is exclusive-ored to what is read and to the
 // result; of a minimum it complements, of signed bytes it moves -128 to 0.
 // Handshake: start with a descriptor that stays; ready rises when everything is there, until the
@@ -13,7 +13,10 @@
 `default_nettype none
 `include "openkpu_fields.vh"
 
-module pool_setup (
+module pool_setup #(
+    // columns of a piece
+    parameter COLS = 16
+) (
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
@@ -40,10 +43,14 @@ module pool_setup (
     output reg  [           3:0] first_end,
     output reg  [          10:0] last_end,
     // divisor of all windows: pixels of one, 1 for a maximum
-    output reg  [          18:0] pixels
+    output reg  [          18:0] pixels,
+    // the divisor is one of more than 256 pixels
+    output reg                   of_many
 );
 
   localparam [3:0] STEPS = 4'd12;
+  localparam integer B = $clog2(COLS);
+  localparam [3:0] LAST_COLUMN = COLS[3:0] - 4'd1;
 
   wire [`PTASK_BITS-1:0] task_arg = desc[`DESC_PTASK];
   wire [2:0] kind = task_arg[`PTASK_KIND];
@@ -57,7 +64,7 @@ module pool_setup (
   wire [10:0] columns = desc[`DESC_W];
   wire [10:0] columns_m1 = columns - 11'd1;
   wire [10:0] out_m1 = desc[`DESC_OW] - 11'd1;
-  wire wide = columns_m1[10:4] != 7'd0;
+  wire wide = columns_m1[10:B] != {(11 - B) {1'b0}};
 
   assign all = task_arg[`PTASK_ALL];
   assign sums = kind != 3'd1 && kind != 3'd2;
@@ -85,13 +92,14 @@ module pool_setup (
   reg  [ 9:0] factor;
   assign ready = steps == STEPS;
   always @(posedge clk) begin
-    if (rst || start) steps <= 4'd0;
+    if (rst) steps <= 4'd0;
+    else if (start) steps <= all ? 4'd0 : 4'd5;
     else steps <= ready ? steps : steps + 4'd1;
   end
   always @(posedge clk) begin
     if (start) begin
       product <= 19'd0;
-      factor  <= all ? desc[`DESC_H] : {5'd0, columns_on};
+      factor  <= all ? desc[`DESC_H] : {columns_on, 5'd0};
     end else if (steps < 4'd10) begin
       product <= {product[17:0], 1'b0} + (factor[9] ? {8'd0, all ? columns : out_m1} : 19'd0);
       factor  <= {factor[8:0], 1'b0};
@@ -100,13 +108,14 @@ module pool_setup (
   // registered although they are short: sums and comparisons of pool_pick begin with them
   always @(posedge clk) begin
     kh_m1     <= all ? lines_m1[8:0] : {5'd0, kern_y};
-    kw_m1     <= !all ? kern_x : wide ? 4'd15 : columns_m1[3:0];
+    kw_m1     <= !all ? kern_x : wide ? LAST_COLUMN : columns_m1[3:0];
     sx        <= columns_on;
     first_end <= kern_x - {1'b0, pad_x};
     step_rows <= rows_of({1'b0, step_y} + 5'd1, irl[3:0]);
     top_rows  <= above[6:0];
     last_end  <= all ? columns_m1 : product[10:0] + {7'd0, first_end};
     pixels    <= !sums ? 19'd1 : all ? product : {10'd0, area};
+    of_many   <= pixels[18:9] != 10'd0 || (pixels[8] && pixels[7:0] != 8'd0);
     outside   <= (kind == 3'd3 && !all) ? pad_seen ^ turn : 8'd0;
   end
 

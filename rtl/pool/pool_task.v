@@ -2,10 +2,11 @@
 //
 // pool_task: pooling tasks, maximum, minimum and average of any window over a map in the AI RAM.
 //
-// How it works: beside the array, not through it. pool_walk reads the map in pieces of 16 columns, the
-// lines of a window one after the other; pool_columns makes of them the maxima or sums of all
-// windows that end in these columns; pool_pick takes those that are wanted and divides; pool_write
-// puts the bytes into the output map. All stages work at the same time, each on a piece of its own.
+// How it works: beside the array, not through it. pool_walk reads the map in blocks of 16 columns, the
+// lines of a window one after the other; pool_parts cuts them to pieces of 4 * LANES columns, 16 at
+// most; pool_columns makes of them the maxima or sums of all windows that end in these columns;
+// pool_pick takes those that are wanted and divides; pool_write puts the bytes into the output map.
+// All stages work at the same time, each on a piece of its own.
 // Handshake: start with the descriptor of a pooling task, which stays; busy until the last word is
 // written, done a cycle later.
 `resetall
@@ -14,7 +15,7 @@
 `include "openkpu_fields.vh"
 
 module pool_task #(
-    // windows that are divided at a time: 1, 2, 4, 8 or 16
+    // windows that are divided at a time: 1, 2, 4 or 8
     parameter LANES = 4,
     // bytes of a word of the AI RAM
     parameter PATH  = 64,
@@ -40,8 +41,12 @@ module pool_task #(
 );
 
   localparam CW = $clog2(LANES) + 1;
+  localparam COLS = (LANES >= 4) ? 16 : 4 * LANES;  // columns of a piece
+  localparam SB = (COLS == 16) ? 17 : 16;  // bits of a window's sum
+  localparam UNIT = (COLS == 16) ? 16 : 8;  // lines of a chunk of a whole map; twice as many fit SB
+  localparam PLACES = (COLS == 16) ? 6 : 16;  // for blocks
 
-  wire ready, all, sums, map_only, gate;
+  wire ready, all, of_many, sums, map_only, gate;
   wire [7:0] turn, outside;
   wire [8:0] kh_m1, step_rows;
   wire [6:0] top_rows;
@@ -49,10 +54,11 @@ module pool_task #(
   wire [ 4:0] sx;
   wire [10:0] last_end;
   wire [18:0] pixels;
-  wire piece_valid, piece_ready, sum_valid, sum_ready, sum_first, sum_last;
-  wire [127:0] piece_data;
-  wire [`PIECE_BITS-1:0] piece;
-  wire [16*21-1:0] sum;
+  wire got, freed, piece_valid, piece_ready, sum_valid, sum_ready, sum_first, sum_last;
+  wire [127:0] got_data;
+  wire [8*COLS-1:0] piece_data;
+  wire [`PIECE_BITS-1:0] got_piece, piece;
+  wire [SB*COLS-1:0] sum;
   wire [4:0] sum_lines;
   wire move, byte_valid, byte_end;
   wire [8*LANES-1:0] byte_data;
@@ -67,7 +73,9 @@ module pool_task #(
   end
   assign done = was_busy && !busy;
 
-  pool_setup u_setup (
+  pool_setup #(
+      .COLS(COLS)
+  ) u_setup (
       .clk(clk),
       .rst(rst),
       .start(start),
@@ -86,11 +94,14 @@ module pool_task #(
       .top_rows(top_rows),
       .first_end(first_end),
       .last_end(last_end),
-      .pixels(pixels)
+      .pixels(pixels),
+      .of_many(of_many)
   );
 
   pool_walk #(
-      .PATH(PATH)
+      .PATH  (PATH),
+      .UNIT  (UNIT),
+      .PLACES(PLACES)
   ) u_walk (
       .clk(clk),
       .rst(rst),
@@ -105,13 +116,32 @@ module pool_task #(
       .fill_word(fill_word),
       .fill_gnt(fill_gnt),
       .fill_data(fill_data),
+      .got(got),
+      .got_data(got_data),
+      .got_piece(got_piece),
+      .freed(freed)
+  );
+
+  pool_parts #(
+      .COLS  (COLS),
+      .PLACES(PLACES)
+  ) u_parts (
+      .clk(clk),
+      .rst(rst),
+      .last_place(last_end[3:0]),
+      .got(got),
+      .got_data(got_data),
+      .got_piece(got_piece),
+      .freed(freed),
       .piece_valid(piece_valid),
       .piece_ready(piece_ready),
       .piece_data(piece_data),
       .piece(piece)
   );
 
-  pool_columns u_columns (
+  pool_columns #(
+      .COLS(COLS)
+  ) u_columns (
       .clk(clk),
       .rst(rst),
       .sums(sums),
@@ -132,11 +162,14 @@ module pool_task #(
   );
 
   pool_pick #(
-      .LANES(LANES)
+      .LANES(LANES),
+      .COLS (COLS),
+      .SB   (SB)
   ) u_pick (
       .clk(clk),
       .rst(rst),
       .all(all),
+      .of_many(of_many),
       .sums(sums),
       .map_only(map_only),
       .turn(turn),
@@ -179,8 +212,8 @@ module pool_task #(
   );
 
   generate
-    if (LANES != 2 && LANES != 4 && LANES != 8) begin : g_illegal_lanes
-      ILLEGAL_POOL_LANES_2_4_8 u_illegal ();
+    if (LANES != 1 && LANES != 2 && LANES != 4 && LANES != 8) begin : g_illegal_lanes
+      ILLEGAL_POOL_LANES_1_2_4_8 u_illegal ();
     end
   endgenerate
 

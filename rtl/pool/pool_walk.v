@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_walk: reads the map of a pooling task in pieces of 16 bytes, in the order of its windows.
+// pool_walk: reads the map of a pooling task in blocks of 16 bytes, in the order of its windows.
 //
-// How it works: the walk is channel > line of windows > piece of a line > line of the window. A piece
-// is 16 columns of one channel, whatever PATH is. Lines above and below the map and pieces beyond its
-// right edge are pieces without a read: none of their bytes count. The next piece stands in a
-// register as a request, so that a piece a cycle is read; what comes is kept in a FIFO, and a
-// request is made only when there is a place for its answer.
+// How it works: the walk is channel > line of windows > block of a line > line of the window. A block
+// is 16 columns of one channel, whatever PATH is. Lines above and below the map and blocks beyond its
+// right edge are blocks without a read: none of their bytes count. A window that is the whole map is
+// walked in chunks of UNIT lines, the last one of up to 2 * UNIT - 1, so that no chunk is shorter than
+// the time which its columns need. The next block stands in a register as a request, so that a block
+// a cycle is read, and a request is made only when there is a place for its answer.
 // Handshake: begins with start, when the values of pool_setup are there. fill_req is held until
-// fill_gnt, data come a cycle later; pieces are valid/ready.
+// fill_gnt, data come a cycle later and leave at once: got; freed for each place that is free again.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -16,9 +17,13 @@
 
 module pool_walk #(
     // bytes of a word of the AI RAM
-    parameter PATH = 64,
+    parameter PATH   = 64,
+    // lines of a chunk of a whole map: 8 or 16
+    parameter UNIT   = 16,
+    // places for blocks
+    parameter PLACES = 6,
     // derived, not to be set: bits of a byte's number in a word
-    parameter PB   = $clog2(PATH)
+    parameter PB     = $clog2(PATH)
 ) (
     // clock and synchronous reset
     input  wire                   clk,
@@ -36,16 +41,16 @@ module pool_walk #(
     output reg  [        20-PB:0] fill_word,
     input  wire                   fill_gnt,
     input  wire [     8*PATH-1:0] fill_data,
-    // pieces: 16 bytes, how many of them count and whose they are
-    output wire                   piece_valid,
-    input  wire                   piece_ready,
-    output wire [          127:0] piece_data,
-    output wire [`PIECE_BITS-1:0] piece
+    // blocks: 16 bytes, how many of them count and whose they are; a place of one is free
+    output reg                    got,
+    output wire [          127:0] got_data,
+    output reg  [`PIECE_BITS-1:0] got_piece,
+    input  wire                   freed
 );
 
-  localparam integer DEPTH = 6;
-  localparam [2:0] PLACES = DEPTH[2:0];
-  localparam integer BLOCKS = PATH / 16;
+  localparam [4:0] ALL_USED = PLACES[4:0];
+  localparam integer BLOCKS = PATH / 16;  // of a word
+  localparam integer UB = $clog2(UNIT);
 
   wire [`PTASK_BITS-1:0] task_arg = desc[`DESC_PTASK];
   wire [10:0] n_w = desc[`DESC_W];
@@ -61,13 +66,18 @@ module pool_walk #(
   reg [9:0] chan_left;
   reg [8:0] lines_left;
   reg [8:0] r;  // line of the window
-  reg [5:0] k;  // piece of the line
+  reg fresh;  // it is the first of a chunk
+  reg [5:0] k;  // block of the line
   reg [10:0] y_top, y;  // line of the map, also above it
-  reg [10:0] rest;  // pixels of a line from this piece on
+  reg [10:0] rest;  // pixels of a line from this block on
   reg [14:0] chan_row, top_row, row;
   reg [1:0] sub;  // channel in its row
 
   wire r_end = r == kh_m1;
+  // behind a unit of lines, unless the next one is the last and not complete
+  wire [9-UB:0] whole_units = n_h[9:UB];
+  wire unit_end = r[UB-1:0] == {UB{1'b1}} && {1'b0, r[8:UB]} + 1'b1 < whole_units;
+  wire chunk_end = r_end || (all && unit_end);
   wire k_end = r_end && k == last_k;
   wire y_end = k_end && lines_left == 9'd0;
   wire c_end = y_end && chan_left == 10'd0;
@@ -134,25 +144,23 @@ module pool_walk #(
   wire [4:0] count = !on_map ? 5'd0 : (rest > 11'd16) ? 5'd16 : rest[4:0];
   wire [16:0] block = {row, 2'b00} + {15'd0, (ip == 2'd1) ? {sub[0], 1'b0} : sub} + {11'd0, k};
 
-  reg req_valid, asked;
-  reg [`PIECE_BITS-1:0] req_piece, asked_piece;
-  wire [127:0] asked_data;
-  reg [2:0] used;  // places of the FIFO that are taken, or will be
+  reg req_valid;
+  reg [`PIECE_BITS-1:0] req_piece;
+  reg [4:0] used;  // places that are taken, or will be
   wire done = req_valid && (!fill_req || fill_gnt);
-  wire pop = piece_valid && piece_ready;
-  assign go = active && used != PLACES && (!req_valid || done);
+  assign go = active && used != ALL_USED && (!req_valid || done);
 
   always @(posedge clk) begin
     if (rst) begin
       req_valid <= 1'b0;
       fill_req <= 1'b0;
-      asked <= 1'b0;
-      used <= 3'd0;
+      got <= 1'b0;
+      used <= 5'd0;
     end else begin
       req_valid <= go || (req_valid && !done);
       fill_req <= go ? count != 5'd0 : fill_req && !fill_gnt;
-      asked <= done;
-      used <= used + {2'd0, go} - {2'd0, pop};
+      got <= done;
+      used <= used + {4'd0, go} - {4'd0, freed};
     end
   end
 
@@ -161,47 +169,31 @@ module pool_walk #(
       fill_word <= block[16:PB-4];
       req_piece[`PIECE_COUNT] <= count;
       req_piece[`PIECE_ON_MAP] <= on_map;
-      req_piece[`PIECE_FIRST] <= r == 9'd0;
-      req_piece[`PIECE_LAST] <= r_end;
+      req_piece[`PIECE_FIRST] <= fresh;
+      req_piece[`PIECE_LAST] <= chunk_end;
+      req_piece[`PIECE_FINAL] <= r_end;
       req_piece[`PIECE_LINE_FIRST] <= k == 6'd0;
       req_piece[`PIECE_LINE_LAST] <= k == last_k;
     end
-    asked_piece <= req_piece;
+    got_piece <= req_piece;
   end
+  always @(posedge clk) fresh <= start ? 1'b1 : go ? chunk_end : fresh;
 
   // 16 bytes of the word
   generate
     if (BLOCKS > 1) begin : g_part
-      reg [PB-5:0] req_part, asked_part;
+      reg [PB-5:0] req_part, got_part;
       always @(posedge clk) begin
         if (go) req_part <= block[PB-5:0];
-        asked_part <= req_part;
+        got_part <= req_part;
       end
-      assign asked_data = fill_data[128*asked_part+:128];
+      assign got_data = fill_data[128*got_part+:128];
     end else begin : g_whole
-      assign asked_data = fill_data;
+      assign got_data = fill_data;
     end
   endgenerate
 
-  wire fifo_ready;
-  wire [2:0] fifo_count;
-  fifo_sync #(
-      .WIDTH(128 + `PIECE_BITS),
-      .DEPTH(DEPTH)
-  ) u_pieces (
-      .clk(clk),
-      .rst(rst),
-      .flush(1'b0),
-      .in_valid(asked),
-      .in_ready(fifo_ready),
-      .in_data({asked_piece, asked_data}),
-      .out_valid(piece_valid),
-      .out_ready(piece_ready),
-      .out_data({piece, piece_data}),
-      .count(fifo_count)
-  );
-
-  wire unused = &{1'b0, desc, chans, task_arg, last_end, fifo_ready, fifo_count, out_m1[9], chans_m1[10]};
+  wire unused = &{1'b0, desc, chans, task_arg, last_end, out_m1[9], chans_m1[10]};
 
 endmodule
 

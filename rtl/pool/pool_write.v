@@ -2,18 +2,20 @@
 //
 // pool_write: collects the bytes of a pooling task to pieces of 16 and writes them to the output map.
 //
-// How it works: bytes come in order, some a cycle, and are turned to their place in the piece. A piece
-// that is full, or a line's last one, goes to the AI RAM with byte enables; what of a group lies
-// behind a full piece begins the next one. The walk over the output map is channel > line > piece.
-// Handshake: bytes are taken while move is high; a word waits with writeback_req until
-// writeback_gnt. busy from start until the last word is written.
+// How it works: bytes come in order, some a cycle, and are turned to their place in one of two pages
+// of 16 bytes. A page that is full, or has a line's last byte, waits for the AI RAM while the other is
+// filled; what of a group lies behind a full page begins the other one. Pages leave in turn. The walk
+// over the output map, channel > line > piece, goes on when one is written; only the last piece of a
+// line is written in part, and all of these alike.
+// Handshake: bytes are taken while move is high; a page waits with writeback_req until
+// writeback_gnt. busy from start until the last page is written.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module pool_write #(
-    // bytes a cycle; bytes of a word of the AI RAM
+    // bytes a cycle: 1, 2, 4 or 8; bytes of a word of the AI RAM
     parameter LANES = 4,
     parameter PATH  = 64,
     // derived, not to be set: width of a number of bytes, bits of a byte's number in a word
@@ -40,131 +42,133 @@ module pool_write #(
 );
 
   localparam integer BLOCKS = PATH / 16;
+  localparam integer MORE = LANES - 1;  // bytes of a group behind its first
 
-  wire room;
-  reg  pending;  // what is behind the last full piece of a line waits
-  assign move = room && !pending;
+  // ---- pages: which is filled, which leaves; those that wait, and whether a line ends in them
+  reg fill, leave;
+  reg [1:0] full, line_ends;
+  reg  [3:0] place;  // of the next byte
+  wire [4:0] far = {1'b0, place} + MORE[4:0];  // where a group may end
+  assign move = !full[fill] && !(full[!fill] && far[4]);
   wire got = in_valid && move;
+  wire sent = writeback_req && writeback_gnt;
 
-  // ---- bytes to their places
-  reg [3:0] place;  // of the next byte
-  reg [127:0] piece;
-  reg [15:0] have;
-  wire [15:0] here, next;
-  wire [127:0] bytes;
-  wire [127:0] merged;
-  genvar i;
-  generate
-    for (i = 0; i < 16; i = i + 1) begin : g_byte
-      localparam [4:0] I = i;
-      wire [4:0] number = I - {1'b0, place};  // of the group's byte, modulo 16
-      wire hit = {1'b0, number[3:0]} < {{(5 - CW) {1'b0}}, in_count};
-      assign here[i] = hit && !number[4];
-      assign next[i] = hit && number[4];
-      assign bytes[8*i+:8] = in_byte[8*number[CW-2:0]+:8];
-      assign merged[8*i+:8] = here[i] ? bytes[8*i+:8] : piece[8*i+:8];
-    end
-  endgenerate
+  wire [LANES-1:0] bytes_there;
+  wire [16+LANES-1:0] places = {16'd0, bytes_there} << place;
+  wire [15:0] here = places[15:0];
+  wire [15:0] behind = {{(16 - LANES) {1'b0}}, places[16+LANES-1:16]};
+  wire rests = places[16+LANES-1:16] != {LANES{1'b0}};
   wire [4:0] reach = {1'b0, place} + {{(5 - CW) {1'b0}}, in_count};
-  wire full = reach[4];
-  wire rests = next != 16'd0;
-  wire put = pending || (got && (full || in_end));
-  wire line_end = pending || (in_end && !rests);
+  wire first_full = got && (reach[4] || in_end);
+  wire second_full = got && in_end && rests;
+  wire [1:0] filled = fill ? {first_full, second_full} : {second_full, first_full};
+  wire [1:0] left = {sent && leave, sent && !leave};
 
   always @(posedge clk) begin
     if (rst || start) begin
-      pending <= 1'b0;
+      {fill, leave} <= 2'b00;
+      full <= 2'b00;
       place <= 4'd0;
-      have <= 16'd0;
-    end else if (pending) begin
-      pending <= !room;
-      have <= room ? 16'd0 : have;
-    end else if (got) begin
-      pending <= in_end && rests;
-      place <= in_end ? 4'd0 : reach[3:0];
-      have <= put ? next : have | here;
+    end else begin
+      fill  <= fill ^ first_full ^ second_full;
+      leave <= leave ^ sent;
+      full  <= filled | (full & ~left);
+      place <= !got ? place : in_end ? 4'd0 : reach[3:0];
     end
   end
-  always @(posedge clk) if (got) piece <= put ? bytes : merged;
+  always @(posedge clk) begin
+    if (filled[0]) line_ends[0] <= in_end && (fill || !rests);
+    if (filled[1]) line_ends[1] <= in_end && (!fill || !rests);
+  end
+
+  // ---- bytes to their places
+  reg [128*2-1:0] pages;
+  wire [127:0] page = leave ? pages[255:128] : pages[127:0];
+  genvar i;
+  generate
+    for (i = 0; i < LANES; i = i + 1) begin : g_there
+      assign bytes_there[i] = in_count > i;
+    end
+    for (i = 0; i < 16; i = i + 1) begin : g_byte
+      wire [7:0] turned;
+      if (LANES == 1) begin : g_one
+        assign turned = in_byte;
+      end else begin : g_turn
+        localparam integer RB = $clog2(LANES);
+        localparam integer AT = i % LANES;
+        localparam [RB-1:0] I = AT[RB-1:0];
+        wire [RB-1:0] number = I - place[RB-1:0];
+        assign turned = in_byte[8*number+:8];
+      end
+      always @(posedge clk) begin
+        if (got && (fill ? behind[i] : here[i])) pages[8*i+:8] <= turned;
+        if (got && (fill ? here[i] : behind[i])) pages[128+8*i+:8] <= turned;
+      end
+    end
+  endgenerate
 
   // ---- the output map
   reg [9:0] chan_left;
   reg [8:0] lines_left;
-  reg [5:0] k;
-  reg [14:0] chan_row, row;
+  reg [14:0] chan_row, row;  // of the channel, of the line
+  reg [16:0] block;  // 16 bytes of the AI RAM where the page goes
   reg [1:0] sub;
   wire [1:0] op = desc[`DESC_OP];
   wire [10:0] chans_m1 = desc[`DESC_O] - 11'd1;
   wire [9:0] lines_m1 = desc[`DESC_OH] - 10'd1;
+  wire [10:0] columns_m1 = desc[`DESC_OW] - 11'd1;
   wire row_end = (op == 2'd0) ? sub == 2'd3 : (op == 2'd1) ? sub == 2'd1 : 1'b1;
-  wire goes = put && room;
-  wire ends_chan = line_end && lines_left == 9'd0;
-  wire y_end = goes && ends_chan;
+  wire line_end = line_ends[leave];
+  wire chan_end = line_end && lines_left == 9'd0;
+  wire [1:0] next_sub = row_end ? 2'd0 : sub + 2'd1;
   wire [14:0] next_chan = row_end ? chan_row + {1'b0, desc[`DESC_OCS]} : chan_row;
-  wire [16:0] block = {row, 2'b00} + {15'd0, (op == 2'd1) ? {sub[0], 1'b0} : sub} + {11'd0, k};
+  wire [14:0] next_row = chan_end ? next_chan : row + {10'd0, desc[`DESC_ORL]};
+  wire [1:0] new_sub = chan_end ? next_sub : sub;
+  // where a channel begins in its row
+  wire [1:0] new_block = (op == 2'd1) ? {new_sub[0], 1'b0} : new_sub;
 
   always @(posedge clk) begin
     if (start) begin
-      {chan_left, lines_left, k} <= {chans_m1[9:0], lines_m1[8:0], 6'd0};
+      {chan_left, lines_left} <= {chans_m1[9:0], lines_m1[8:0]};
       {chan_row, row, sub} <= {desc[`DESC_DST], desc[`DESC_DST], 2'd0};
-    end else if (y_end) begin
-      {chan_left, lines_left, k} <= {chan_left - 10'd1, lines_m1[8:0], 6'd0};
-      {chan_row, row, sub} <= {next_chan, next_chan, row_end ? 2'd0 : sub + 2'd1};
-    end else if (goes && line_end) begin
-      {lines_left, k} <= {lines_left - 9'd1, 6'd0};
-      row <= row + {10'd0, desc[`DESC_ORL]};
-    end else if (goes) begin
-      k <= k + 6'd1;
+      block <= {desc[`DESC_DST], 2'd0};
+    end else if (sent && line_end) begin
+      chan_left  <= chan_end ? chan_left - 10'd1 : chan_left;
+      lines_left <= chan_end ? lines_m1[8:0] : lines_left - 9'd1;
+      chan_row   <= chan_end ? next_chan : chan_row;
+      {row, sub} <= {next_row, new_sub};
+      block      <= {next_row, new_block};
+    end else if (sent) begin
+      block <= block + 17'd1;
     end
+  end
+
+  always @(posedge clk) begin
+    if (rst) busy <= 1'b0;
+    else busy <= start || (busy && !(sent && chan_end && chan_left == 10'd0));
   end
 
   // ---- to the AI RAM
-  wire [15:0] put_be = pending ? have : have | here;
-  wire [127:0] put_data = pending ? piece : merged;
-  wire [16:0] to_block;
-  wire [15:0] to_be;
-  wire [127:0] to_data;
-  wire to_end;
-  wire empty;
-  fifo_regs #(
-      .WIDTH (1 + 17 + 16 + 128),
-      .DEPTH (2),
-      .BYPASS(1)
-  ) u_words (
-      .clk(clk),
-      .rst(rst),
-      .flush(1'b0),
-      .in_valid(put),
-      .in_ready(room),
-      .in_data({ends_chan, block, put_be, put_data}),
-      .out_valid(writeback_req),
-      .out_ready(writeback_gnt),
-      .out_data({to_end, to_block, to_be, to_data}),
-      .empty(empty)
-  );
-  assign writeback[`ROWWRITE_DATA]  = {BLOCKS{to_data}};
-  assign writeback[`ROWWRITE_WORD]  = to_block[16:PB-4];
-  assign writeback[`ROWWRITE_CHANS] = {6'd0, to_end};
+  wire [15:0] enable;
+  wire [ 4:0] in_last = {1'b0, columns_m1[3:0]} + 5'd1;  // bytes of a line's last piece
+  generate
+    for (i = 0; i < 16; i = i + 1) begin : g_enable
+      assign enable[i] = !line_end || in_last > i;
+    end
+  endgenerate
+  assign writeback_req = full[leave];
+  assign writeback[`ROWWRITE_DATA] = {BLOCKS{page}};
+  assign writeback[`ROWWRITE_WORD] = block[16:PB-4];
+  assign writeback[`ROWWRITE_CHANS] = {6'd0, chan_end};
   generate
     if (BLOCKS > 1) begin : g_part
-      assign writeback[`ROWWRITE_BE] = {{(PATH - 16) {1'b0}}, to_be} << {to_block[PB-5:0], 4'd0};
+      assign writeback[`ROWWRITE_BE] = {{(PATH - 16) {1'b0}}, enable} << {block[PB-5:0], 4'd0};
     end else begin : g_whole
-      assign writeback[`ROWWRITE_BE] = to_be;
+      assign writeback[`ROWWRITE_BE] = enable;
     end
   endgenerate
 
-  reg ended;
-  always @(posedge clk) begin
-    if (rst) begin
-      busy  <= 1'b0;
-      ended <= 1'b0;
-    end else begin
-      busy  <= start || (busy && !(ended && empty));
-      ended <= !start && (ended || (y_end && chan_left == 10'd0));
-    end
-  end
-
-  wire unused = &{1'b0, desc, chans_m1[10], lines_m1[9]};
+  wire unused = &{1'b0, desc, chans_m1, lines_m1, columns_m1, far};
 
 endmodule
 
