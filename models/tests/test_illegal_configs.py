@@ -43,7 +43,7 @@ def write(folder: Path, **values: object) -> Path:
         ({"wbuf_rows": 32}, "wbuf_rows = 32, expected a power of two from 64"),
         ({"wbuf_rows": 96}, "wbuf_rows = 96, expected a power of two from 64 to 32768"),
         ({"wbuf_rows": 65536}, "wbuf_rows = 65536, expected a power of two from 64 to 32768"),
-        ({"pool_lanes": 1}, "pool_lanes = 1, expected 0, 2, 4 or 8"),
+        ({"pool_lanes": 3}, "pool_lanes = 3, expected 0, 1, 2, 4 or 8"),
         ({"pool_lanes": -1}, "pool_lanes = -1, expected an integer"),
         ({"tile_rows": 16}, "tile_rows = 16, expected a power of two from 32"),
         ({"tile_rows": 48}, "tile_rows = 48, expected a power of two from 32 to 2048"),

@@ -141,7 +141,7 @@ ILLEGAL = {
     "TILE_ROWS": [16, 48, 4096],
     "PARAM_CHANS": [512, 1025, 1536],
     "POST_SHARE": [3, 8],
-    "POOL_LANES": [-1, 1, 16],
+    "POOL_LANES": [-1, 3, 16],
     "FP16_LANES": [-4, 1, 2, 12, 128],
     "KEEP_WEIGHTS": SWITCH,
     "FLAT_MAPS": SWITCH,
@@ -164,7 +164,7 @@ LEGAL = {
     "TILE_ROWS": [64, 2048],
     "PARAM_CHANS": [1024],
     "POST_SHARE": [4, 2],
-    "POOL_LANES": [0, 2, 8],
+    "POOL_LANES": [0, 1, 2, 8],
     "FP16_LANES": [0, 4, 64],  # beside 16 bits
     "KEEP_WEIGHTS": [1],
     "FLAT_MAPS": [1],

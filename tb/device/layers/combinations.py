@@ -34,7 +34,7 @@ VALUES: dict[str, Sequence[int]] = {
     "param_chans": (1024, 2048),
     "tile_rows": (32, 64, 128, 256),
     "post_share": (1, 2, 4),
-    "pool_lanes": (0, 2, 4, 8),
+    "pool_lanes": (0, 1, 2, 4, 8),
     "keep_weights": (0, 1),
     "flat_maps": (0, 1),
     "sum_planes": (0, 1),
