@@ -128,6 +128,7 @@ def test_odd_rows_with_a_wide_path(sim: str) -> None:
 @pytest.mark.parametrize(
     "config",
     [
+        pytest.param(configs.load_config("nano"), id="1"),
         pytest.param(FEW_WEIGHTS, id="2"),
         pytest.param(NARROW, id="8"),
         pytest.param(WIDE, id="2-wide", marks=pytest.mark.nightly),
