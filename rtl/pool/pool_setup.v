@@ -2,10 +2,11 @@
 //
 // pool_setup: what a pooling task needs to know of its layer, worked out at its start.
 //
-// How it works: one product is made a bit a cycle: pixels of the map for a window that is the whole
-// map, otherwise the column of the last window, whose second factor has five bits less. Bytes are turned so that all kinds compute with
-// numbers from 0 to 255 and a maximum or a sum: turn is exclusive-ored to what is read and to the
-// result; of a minimum it complements, of signed bytes it moves -128 to 0.
+// How it works: products are made a bit of the second factor a cycle, all in the same cycles: pixels of
+// the map for a window that is the whole map, otherwise the column of the last window, whose second
+// factor has five bits instead of ten; pixels of a window, and rows of the AI RAM. Bytes are turned so
+// that all kinds compute with numbers from 0 to 255 and a maximum or a sum: turn is exclusive-ored to
+// what is read and to the result; of a minimum it complements, of signed bytes it moves -128 to 0.
 // Handshake: start with a descriptor that stays; ready rises when everything is there, until the
 // next start.
 `resetall
@@ -72,24 +73,19 @@ module pool_setup #(
   assign gate = desc[`DESC_SIN];
   wire sgn = desc[`DESC_SIN] || desc[`DESC_SOUT];
   assign turn = {sgn, 7'd0} ^ {8{kind == 3'd2}};
-  wire [4:0] columns_on = {1'b0, step_x} + 5'd1;
+  wire [ 4:0] columns_on = {1'b0, step_x} + 5'd1;
 
-  // ---- small products
-  function [8:0] rows_of(input [4:0] n, input [3:0] rows);
-    rows_of = (rows[0] ? {4'd0, n} : 9'd0) + (rows[1] ? {3'd0, n, 1'b0} : 9'd0) +
-        (rows[2] ? {2'd0, n, 2'b00} : 9'd0) + (rows[3] ? {1'b0, n, 3'b000} : 9'd0);
-  endfunction
-
+  wire [ 4:0] lines_on = {1'b0, step_y} + 5'd1;
   wire [ 4:0] irl = desc[`DESC_IRL];
-  wire [ 8:0] area = rows_of({1'b0, kern_y} + 5'd1, kern_x) + {4'd0, {1'b0, kern_y} + 5'd1};
-  wire [ 8:0] above = rows_of({2'd0, pad_y}, irl[3:0]);
   wire [ 7:0] pad = desc[`DESC_PAD];
   wire [ 7:0] pad_seen = (gate && pad[7]) ? 8'd0 : pad;
 
-  // ---- the large one, a bit of the second factor a cycle
+  // ---- products, a bit of the second factor a cycle; of a whole map only the first one counts
   reg  [ 3:0] steps;
   reg  [18:0] product;
   reg  [ 9:0] factor;
+  reg  [ 8:0] area;  // pixels of a window
+  reg [4:0] kern_bits, irl_bits;
   assign ready = steps == STEPS;
   always @(posedge clk) begin
     if (rst) steps <= 4'd0;
@@ -99,10 +95,16 @@ module pool_setup #(
   always @(posedge clk) begin
     if (start) begin
       product <= 19'd0;
-      factor  <= all ? desc[`DESC_H] : {columns_on, 5'd0};
+      factor <= all ? desc[`DESC_H] : {columns_on, 5'd0};
+      {area, step_rows, top_rows} <= 25'd0;
+      {kern_bits, irl_bits} <= {{1'b0, kern_x} + 5'd1, irl};
     end else if (steps < 4'd10) begin
       product <= {product[17:0], 1'b0} + (factor[9] ? {8'd0, all ? columns : out_m1} : 19'd0);
-      factor  <= {factor[8:0], 1'b0};
+      factor <= {factor[8:0], 1'b0};
+      area <= {area[7:0], 1'b0} + (kern_bits[4] ? {5'd0, kern_y} + 9'd1 : 9'd0);
+      step_rows <= {step_rows[7:0], 1'b0} + (irl_bits[4] ? {4'd0, lines_on} : 9'd0);
+      top_rows <= {top_rows[5:0], 1'b0} + (irl_bits[4] ? {4'd0, pad_y} : 7'd0);
+      {kern_bits, irl_bits} <= {kern_bits[3:0], 1'b0, irl_bits[3:0], 1'b0};
     end
   end
   // registered although they are short: sums and comparisons of pool_pick begin with them
@@ -111,15 +113,13 @@ module pool_setup #(
     kw_m1     <= !all ? kern_x : wide ? LAST_COLUMN : columns_m1[3:0];
     sx        <= columns_on;
     first_end <= kern_x - {1'b0, pad_x};
-    step_rows <= rows_of({1'b0, step_y} + 5'd1, irl[3:0]);
-    top_rows  <= above[6:0];
     last_end  <= all ? columns_m1 : product[10:0] + {7'd0, first_end};
     pixels    <= !sums ? 19'd1 : all ? product : {10'd0, area};
     of_many   <= pixels[18:9] != 10'd0 || (pixels[8] && pixels[7:0] != 8'd0);
     outside   <= (kind == 3'd3 && !all) ? pad_seen ^ turn : 8'd0;
   end
 
-  wire unused = &{1'b0, desc, task_arg, lines_m1[9], irl[4], above[8:7]};
+  wire unused = &{1'b0, desc, task_arg, lines_m1[9]};
 
 endmodule
 

@@ -87,8 +87,11 @@ module pool_walk #(
   wire go;
   wire [14:0] above = {8'd0, top_rows};
   wire [14:0] next_chan = row_end ? chan_row + {1'b0, desc[`DESC_ICS]} : chan_row;
-  wire [14:0] next_top = y_end ? next_chan - above : top_row + {6'd0, step_rows};
-  wire [10:0] next_y = y_end ? 11'd0 - y_first : y_top + (all ? 11'd0 : sy);
+  // a channel begins, the first one with start
+  wire begins = start || y_end;
+  wire [14:0] new_chan = start ? desc[`DESC_SRC] : next_chan;
+  wire [14:0] next_top = begins ? new_chan - above : top_row + {6'd0, step_rows};
+  wire [10:0] next_y = begins ? 11'd0 - y_first : y_top + (all ? 11'd0 : sy);
   wire [13:0] chans = desc[`DESC_C];  // 1024 at most
   wire [10:0] chans_m1 = chans[10:0] - 11'd1;
   wire [9:0] out_m1 = desc[`DESC_OH] - 10'd1;
@@ -99,34 +102,23 @@ module pool_walk #(
   end
 
   always @(posedge clk) begin
-    if (start) begin
-      chan_left <= chans_m1[9:0];
-      chan_row <= desc[`DESC_SRC];
-      sub <= 2'd0;
-    end else if (go && y_end) begin
-      chan_left <= chan_left - 10'd1;
-      chan_row <= next_chan;
-      sub <= row_end ? 2'd0 : sub + 2'd1;
+    if (start || (go && y_end)) begin
+      chan_left <= start ? chans_m1[9:0] : chan_left - 10'd1;
+      chan_row <= new_chan;
+      sub <= (start || row_end) ? 2'd0 : sub + 2'd1;
     end
   end
 
   always @(posedge clk) begin
-    if (start) begin
-      lines_left <= out_m1[8:0];
-      top_row <= desc[`DESC_SRC] - above;
-      y_top <= 11'd0 - y_first;
-    end else if (go && k_end) begin
-      lines_left <= y_end ? out_m1[8:0] : lines_left - 9'd1;
+    if (start || (go && k_end)) begin
+      lines_left <= begins ? out_m1[8:0] : lines_left - 9'd1;
       top_row <= next_top;
       y_top <= next_y;
     end
   end
 
   always @(posedge clk) begin
-    if (start) begin
-      {r, k, rest} <= {9'd0, 6'd0, n_w};
-      {row, y} <= {desc[`DESC_SRC] - above, 11'd0 - y_first};
-    end else if (go && k_end) begin
+    if (start || (go && k_end)) begin
       {r, k, rest} <= {9'd0, 6'd0, n_w};
       {row, y} <= {next_top, next_y};
     end else if (go && r_end) begin

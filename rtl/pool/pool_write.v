@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_write: collects the bytes of a pooling task to pieces of 16 and writes them to the output map.
+// pool_write: writes the bytes of a pooling task to the output map.
 //
-// How it works: bytes come in order, some a cycle, and are turned to their place in one of two pages
-// of 16 bytes. A page that is full, or has a line's last byte, waits for the AI RAM while the other is
-// filled; what of a group lies behind a full page begins the other one. Pages leave in turn. The walk
-// over the output map, channel > line > piece, goes on when one is written; only the last piece of a
-// line is written in part, and all of these alike.
+// How it works: pool_pages makes pages of 16 bytes of them. The walk over the output map, channel >
+// line > page, goes on when one is written; only the last page of a line is written in part, and all
+// of these alike.
 // Handshake: bytes are taken while move is high; a page waits with writeback_req until
 // writeback_gnt. busy from start until the last page is written.
 `resetall
@@ -42,70 +40,25 @@ module pool_write #(
 );
 
   localparam integer BLOCKS = PATH / 16;
-  localparam integer MORE = LANES - 1;  // bytes of a group behind its first
 
-  // ---- pages: which is filled, which leaves; those that wait, and whether a line ends in them
-  reg fill, leave;
-  reg [1:0] full, line_ends;
-  reg  [3:0] place;  // of the next byte
-  wire [4:0] far = {1'b0, place} + MORE[4:0];  // where a group may end
-  assign move = !full[fill] && !(full[!fill] && far[4]);
-  wire got = in_valid && move;
+  wire [127:0] page;
+  wire line_end;
   wire sent = writeback_req && writeback_gnt;
-
-  wire [LANES-1:0] bytes_there;
-  wire [16+LANES-1:0] places = {16'd0, bytes_there} << place;
-  wire [15:0] here = places[15:0];
-  wire [15:0] behind = {{(16 - LANES) {1'b0}}, places[16+LANES-1:16]};
-  wire rests = places[16+LANES-1:16] != {LANES{1'b0}};
-  wire [4:0] reach = {1'b0, place} + {{(5 - CW) {1'b0}}, in_count};
-  wire first_full = got && (reach[4] || in_end);
-  wire second_full = got && in_end && rests;
-  wire [1:0] filled = fill ? {first_full, second_full} : {second_full, first_full};
-  wire [1:0] left = {sent && leave, sent && !leave};
-
-  always @(posedge clk) begin
-    if (rst || start) begin
-      {fill, leave} <= 2'b00;
-      full <= 2'b00;
-      place <= 4'd0;
-    end else begin
-      fill  <= fill ^ first_full ^ second_full;
-      leave <= leave ^ sent;
-      full  <= filled | (full & ~left);
-      place <= !got ? place : in_end ? 4'd0 : reach[3:0];
-    end
-  end
-  always @(posedge clk) begin
-    if (filled[0]) line_ends[0] <= in_end && (fill || !rests);
-    if (filled[1]) line_ends[1] <= in_end && (!fill || !rests);
-  end
-
-  // ---- bytes to their places
-  reg [128*2-1:0] pages;
-  wire [127:0] page = leave ? pages[255:128] : pages[127:0];
-  genvar i;
-  generate
-    for (i = 0; i < LANES; i = i + 1) begin : g_there
-      assign bytes_there[i] = in_count > i;
-    end
-    for (i = 0; i < 16; i = i + 1) begin : g_byte
-      wire [7:0] turned;
-      if (LANES == 1) begin : g_one
-        assign turned = in_byte;
-      end else begin : g_turn
-        localparam integer RB = $clog2(LANES);
-        localparam integer AT = i % LANES;
-        localparam [RB-1:0] I = AT[RB-1:0];
-        wire [RB-1:0] number = I - place[RB-1:0];
-        assign turned = in_byte[8*number+:8];
-      end
-      always @(posedge clk) begin
-        if (got && (fill ? behind[i] : here[i])) pages[8*i+:8] <= turned;
-        if (got && (fill ? here[i] : behind[i])) pages[128+8*i+:8] <= turned;
-      end
-    end
-  endgenerate
+  pool_pages #(
+      .LANES(LANES)
+  ) u_pages (
+      .clk(clk),
+      .rst(rst || start),
+      .move(move),
+      .in_valid(in_valid),
+      .in_byte(in_byte),
+      .in_count(in_count),
+      .in_end(in_end),
+      .page_valid(writeback_req),
+      .page_ready(writeback_gnt),
+      .page(page),
+      .page_end(line_end)
+  );
 
   // ---- the output map
   reg [9:0] chan_left;
@@ -118,7 +71,6 @@ module pool_write #(
   wire [9:0] lines_m1 = desc[`DESC_OH] - 10'd1;
   wire [10:0] columns_m1 = desc[`DESC_OW] - 11'd1;
   wire row_end = (op == 2'd0) ? sub == 2'd3 : (op == 2'd1) ? sub == 2'd1 : 1'b1;
-  wire line_end = line_ends[leave];
   wire chan_end = line_end && lines_left == 9'd0;
   wire [1:0] next_sub = row_end ? 2'd0 : sub + 2'd1;
   wire [14:0] next_chan = row_end ? chan_row + {1'b0, desc[`DESC_OCS]} : chan_row;
@@ -151,14 +103,14 @@ module pool_write #(
   // ---- to the AI RAM
   wire [15:0] enable;
   wire [ 4:0] in_last = {1'b0, columns_m1[3:0]} + 5'd1;  // bytes of a line's last piece
+  genvar i;
   generate
     for (i = 0; i < 16; i = i + 1) begin : g_enable
       assign enable[i] = !line_end || in_last > i;
     end
   endgenerate
-  assign writeback_req = full[leave];
-  assign writeback[`ROWWRITE_DATA] = {BLOCKS{page}};
-  assign writeback[`ROWWRITE_WORD] = block[16:PB-4];
+  assign writeback[`ROWWRITE_DATA]  = {BLOCKS{page}};
+  assign writeback[`ROWWRITE_WORD]  = block[16:PB-4];
   assign writeback[`ROWWRITE_CHANS] = {6'd0, chan_end};
   generate
     if (BLOCKS > 1) begin : g_part
@@ -168,7 +120,7 @@ module pool_write #(
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, chans_m1, lines_m1, columns_m1, far};
+  wire unused = &{1'b0, desc, chans_m1, lines_m1, columns_m1};
 
 endmodule
 

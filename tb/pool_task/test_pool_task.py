@@ -315,5 +315,5 @@ def test_pool_task(sim: str, lanes: int, path: int) -> None:
     })  # fmt: skip
 
 
-PARTS = ("task", "setup", "walk", "parts", "columns", "pick", "divide", "write")
+PARTS = ("task", "setup", "walk", "parts", "columns", "pick", "divide", "write", "pages")
 LIBRARY = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
