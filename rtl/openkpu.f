@@ -80,6 +80,8 @@ rtl/output/pool_line.v
 rtl/output/write_back.v
 rtl/pool/pool_columns.v
 rtl/pool/pool_divide.v
+rtl/pool/pool_pages.v
+rtl/pool/pool_parts.v
 rtl/pool/pool_pick.v
 rtl/pool/pool_setup.v
 rtl/pool/pool_task.v

@@ -26,7 +26,7 @@ module openkpu_apb #(
     parameter TILE_ROWS       = 32,
     // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
-    // windows of a pooling task that are divided at a time: 2, 4, 8; 0: no pooling tasks
+    // windows of a pooling task that are divided at a time: 1, 2, 4, 8; 0: no pooling tasks
     parameter POOL_LANES      = 4,
     // products of float16 matrices at a time: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,

@@ -100,18 +100,21 @@ module pool_pick #(
   genvar i;
   assign at[10:0]  = ends;
   assign wanted[0] = all ? last : (in_piece && ends <= last_end);
+  wire [11*LANES-1:0] apart;  // columns from the first window to that of a lane
+  assign apart[10:0] = 11'd0;
   generate
     for (i = 1; i < LANES; i = i + 1) begin : g_at
       reg [10:0] far, lane_stop;  // columns behind the first window; largest ends that takes it
       reg [B-1:0] lane_most;
       reg near;  // one piece may have both
-      wire [10:0] sx_i = i * {6'd0, sx};
+      wire [10:0] sx_i = apart[11*(i-1)+:11] + {6'd0, sx};
       always @(posedge clk) begin
         far       <= sx_i;
         near      <= !all && sx_i[10:B] == {(11 - B) {1'b0}} && last_end >= sx_i;
         lane_most <= LAST_COLUMN - sx_i[B-1:0];
         lane_stop <= last_end - sx_i;
       end
+      assign apart[11*i+:11] = sx_i;
       assign at[11*i+:11] = ends + far;
       assign wanted[i] = near && in_piece && ends[B-1:0] <= lane_most && ends <= lane_stop;
     end
@@ -250,7 +253,7 @@ module pool_pick #(
     end
   endgenerate
 
-  wire unused = &{1'b0, spread, picked, kw_m1, lower};
+  wire unused = &{1'b0, spread, picked, apart, kw_m1, lower};
 
 endmodule
 
