@@ -120,6 +120,10 @@ module pool_pages #(
     end
   endgenerate
 
+`ifdef FORMAL_pool_pages
+  `include "pool_pages_props.vh"
+`endif
+
 endmodule
 
 `resetall
