@@ -90,4 +90,4 @@ def test_who_attempts_looks_at_the_answer() -> None:
         for found in re.finditer(r"device\.attempt\(", text):
             attempts += 1
             assert "resp == ERROR" in text[found.end() :][:160], f"{path.name}: answer dropped"
-    assert callers == {"device.py", "agents.py"} and attempts == 5
+    assert callers == {"device.py", "agents.py"} and attempts == 4
