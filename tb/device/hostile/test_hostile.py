@@ -12,7 +12,7 @@ from openkpu import configs
 from openkpu_tb.runs import launch
 from openkpu_tb.simrun import SIMS
 
-MODULES = ["habit_tests", "hostile_tests", "hostile_stream_tests", "guard_tests", "watchdog_tests"]
+MODULES = ["hostile_tests", "hostile_stream_tests", "guard_tests", "watchdog_tests"]
 SWEEPS = ["stream", "single", "reset", "host_layers", "error_hold", "pushes"]
 
 
@@ -31,7 +31,6 @@ SLOW = {("icarus", f"{name}_tests") for name in ("hostile", "hostile_stream", "g
 
 
 @pytest.mark.check
-@pytest.mark.tier(nightly=["icarus-habit_tests"])
 @pytest.mark.parametrize(
     ("sim", "module"),
     [
