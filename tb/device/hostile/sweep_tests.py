@@ -30,13 +30,15 @@ from tb.device.hostile.tiny_jobs import (
 )
 
 WHOLE = timeline.environment("OKPU_SWEEP") == "whole"
-SHARE = 6 if SLOW else 160  # trials of each sweep, unless it is whole
+SHARE = 6 if SLOW else 400  # trials of each sweep, unless it is whole
 CLEAN_EVERY = 6  # trials, and after each bad one
 REACH = 6  # cycles on either side of an event
 ANY = -3  # a slot that may hold anything: its inference was cut off
 # a network run with these would be another network
 SPOILS = {"AI_LIST_ADR", "AI_LIST_LEN", "AI_WGT_ADR", "AI_BIAS_ADR", "eight_bit_mode"}
 COMMANDS = {"AI_CTRL", "AI_CNN_DONE", "AI_INT_STATUS", "AI_ERR_CODE", "interrupt_clear"}
+# a share has these more often than the others
+STEERING, OFTEN = {"AI_NPIX_ADR", "AI_RES_ADR", "AI_RES_STRIDE", "AI_INF_LEFT", "AI_CNN_MODE"}, 4
 START, RESET = int(Ctrl.START), int(Ctrl.SOFT_RESET)
 EXTEND = (("AI_CNN_MODE", 2), ("AI_INF_LEFT", 2))
 SWEPT = {name.partition(".")[0] for name in RULES} - {"layer_argument_fifo"}
@@ -129,7 +131,9 @@ def chosen(everything: Iterator[Trial], more: int, part: int = 1) -> list[Trial]
     count = len(whole) if WHOLE and not SLOW else max(4, SHARE // part)
     if count >= len(whole):
         return whole
-    return [whole[i] for i in sorted(rng(more).choice(len(whole), count, replace=False))]
+    weights = [OFTEN if {n for n, _ in trial.writes} & STEERING else 1 for trial in whole]
+    share = [weight / sum(weights) for weight in weights]
+    return [whole[i] for i in sorted(rng(more).choice(len(whole), count, False, share))]
 
 
 @dataclass
