@@ -10,7 +10,7 @@ from pyuvm import uvm_factory
 
 from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.core.registers import AI_RAM, Err
-from openkpu_tb.coverage.model import MODES, TRAFFIC
+from openkpu_tb.coverage.model import TRAFFIC
 from openkpu_tb.uvm.base_test import DeviceTest
 from openkpu_tb.uvm.scoreboard import Scoreboard, StrictScoreboard
 from openkpu_tb.uvm.sequences.bus import KINDS, disturbance
@@ -22,18 +22,11 @@ from openkpu_tb.uvm.sequences.faults import (
 )
 from openkpu_tb.uvm.sequences.job import (
     JOBS,
-    DeviceSequence,
     LayerSequence,
     NetworkSequence,
     StreamSequence,
 )
 from openkpu_tb.uvm.virtual import DisturbedSequence, LifeSequence
-
-MOST_AIMED = 60  # jobs until all bins are hit
-JOB_OF: dict[str, type[DeviceSequence]] = dict(
-    zip(MODES, (LayerSequence, NetworkSequence, StreamSequence), strict=True)
-)
-KIND_OF: dict[str, str] = dict(zip(TRAFFIC, ("quiet", "waits", "everything"), strict=True))
 
 
 def few(many: int, slow: int) -> int:
@@ -130,26 +123,3 @@ class VirtualSequences(SequenceTest):
         await self.run(LifeSequence(count=few(40, 4)))
         for job in (StreamSequence, NetworkSequence, LayerSequence):
             await self.run(DisturbedSequence(job=job()))
-
-
-@pyuvm.test()
-class CoverageClosure(SequenceTest):
-    """The collector steers: some random items, then jobs that aim at what is still missing.
-
-    Wanted: every mode on every kind of bus without an error, and a stream's bus error on each.
-    """
-
-    async def scenario(self) -> None:
-        wanted = {(mode, bus, Err.NONE.name) for mode in MODES for bus in TRAFFIC}
-        wanted |= {("stream", bus, Err.BUS_ERROR.name) for bus in TRAFFIC}
-        await self.run(LifeSequence(count=5))
-        aimed = 0
-        while missing := sorted(self.env.coverage.missing("run", wanted)):
-            assert aimed < MOST_AIMED, f"not hit after {aimed} jobs aimed at them: {missing}"
-            mode, bus, error = missing[aimed % len(missing)]
-            await disturbance(self.env.virtual.rng, KIND_OF[bus]).start(self.env.virtual.bus)
-            faulty = error == Err.BUS_ERROR.name
-            await self.run(TransferErrorSequence() if faulty else JOB_OF[mode]())
-            aimed += 1
-        self.logger.info(f"{aimed} jobs aimed at {len(wanted)} bins: {self.env.virtual.used}")
-        assert aimed and len(self.env.coverage.hit("layer")) > 5

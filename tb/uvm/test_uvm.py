@@ -57,17 +57,11 @@ def test_uvm(sim: str, module: str, test: str) -> None:
     simulate(sim, configs.load_config("nano"), f"tb.uvm.{module}", test, seeds.chosen_seeds()[0][0])
 
 
-@pytest.mark.tier(nightly=["VirtualSequences", "CoverageClosure"])
-@pytest.mark.parametrize("test", ["VirtualSequences", "CoverageClosure"])
-def test_uvm_small(test: str) -> None:
+@pytest.mark.nightly
+def test_uvm_small() -> None:
     """Another shape of the array, where layers take fewer cycles."""
-    simulate(
-        "verilator",
-        configs.load_config("small"),
-        "tb.uvm.sequence_tests",
-        test,
-        seeds.chosen_seeds()[0][0],
-    )
+    small, seed = configs.load_config("small"), seeds.chosen_seeds()[0][0]
+    simulate("verilator", small, "tb.uvm.sequence_tests", "VirtualSequences", seed)
 
 
 @pytest.mark.check

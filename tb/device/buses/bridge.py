@@ -15,7 +15,7 @@ from openkpu.prediction.roofline import layer_cycles
 from openkpu_tb.core.registers import AI, Err
 from openkpu_tb.device.device import Device, DeviceError, Tables
 from openkpu_tb.device.events import mismatches
-from openkpu_tb.device.inference_stream import finish_stream, run_stream
+from openkpu_tb.device.inference_stream import run_stream, stream_error
 from openkpu_tb.handle import Handle
 
 VECTORS = sorted((ROOT / "models/tests/data/vectors").glob("rand_50*.npz"))
@@ -65,13 +65,8 @@ async def exact_stream(device: Device, network: Network, count: int, times: int 
 
 async def fails(device: Device, count: int) -> DeviceError:
     """Start a stream of ``count`` images that ends with a bus error; the device is then idle."""
-    await device.start()
-    try:
-        await finish_stream(device, count, 8 * LIMIT)
-        raise AssertionError("the error went unnoticed")
-    except DeviceError as error:
-        assert error.code == Err.BUS_ERROR, error
-        found = error
+    found = await stream_error(device, count, 8 * LIMIT)
+    assert found.code == Err.BUS_ERROR, found
     device.tb.cfg_err_hi.value = device.tb.cfg_err_lo.value = 0
     await device.read_until(AI["AI_STATUS"], lambda status: not status & 1, 9000, "AI_STATUS")
     await device.clear()

@@ -7,6 +7,7 @@ its registers must be those of a history (tb/device/actions/control_model.py), w
 write does from write_rules; every few trials an undisturbed job must be exact.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -29,7 +30,7 @@ from tb.device.hostile.tiny_jobs import (
     tidy,
 )
 
-WHOLE = timeline.environment("OKPU_SWEEP") == "whole"
+WHOLE = os.environ.get("OKPU_SWEEP") == "whole"
 SHARE = 6 if SLOW else 400  # trials of each sweep, unless it is whole
 CLEAN_EVERY = 6  # trials, and after each bad one
 REACH = 6  # cycles on either side of an event

@@ -32,7 +32,6 @@ from tb.device.hostile.tiny_jobs import UNTOUCHED, WRONG, LayerJob, StreamJob, a
 GRANT, ANSWER, REPLAY = 1, 2, 3  # AI_ERR_INFO.waits; 1 << (n - 1) is the kind in cfg_dead
 KINDS = {"no grant": GRANT, "no answer": ANSWER, "SPLIT for ever": REPLAY}
 ALIVE = 0
-NOBODY = 7  # AI_ERR_INFO.stream
 LIMIT_REG, CODE, STATUS = AI["AI_WATCHDOG"], AI["AI_ERR_CODE"], AI["AI_STATUS"]
 DEFAULT, LEAST, FLUSH_LIMIT = 1 << 20, 256, 1 << 16
 # cycles that the array works on after the last beat of the bus, and from there to the error

@@ -19,7 +19,7 @@ from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import ROW_BYTES, Layout
 from openkpu.network.network import Network, Storage
 from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
-from openkpu_tb.device.device import Device, DeviceError
+from openkpu_tb.device.device import Device
 from openkpu_tb.device.shadow import Shadow
 from tb.device.checked import checked
 from tb.device.hostile.timeline import Findings
@@ -225,12 +225,9 @@ async def refused(tb) -> None:
         await place(device, job)
         job.args[at] = good[at].replace(**fields)
         await device.push(job.words)
-        try:
-            await device.finish(LIMIT)
-            found.check(False, f"{name}: no error")
-        except DeviceError as error:
-            said = error.code == code and error.layer == at
-            found.check(said, f"{name}: {error}, expected {code!r} of layer {at}")
+        error = await device.refusal(LIMIT)
+        said = error.code == code and error.layer == at
+        found.check(said, f"{name}: {error}, expected {code!r} of layer {at}")
         wrong = await afterwards(device, shadow, job, good, at, at)
         found.check(not wrong, f"{name}: {'; '.join(wrong)}")
     found.verdict()
@@ -258,14 +255,11 @@ async def failed_transfers(tb) -> None:
         else:
             tb.cfg_err_lo.value, tb.cfg_err_hi.value = place_at, shadow.storage.size
         await device.push(job.words)
-        try:
-            await device.finish(LIMIT)
-            found.check(False, f"{number}: no error")
-        except DeviceError as error:
-            code = Err.BAD_ACCESS if window else Err.BUS_ERROR
-            told = error.code, error.layer, error.stream, error.addr
-            want = code, at, PIXELS if load else RESULT, place_at
-            found.check(told == want, f"{number}: {error}, expected {want}")
+        error = await device.refusal(LIMIT)
+        code = Err.BAD_ACCESS if window else Err.BUS_ERROR
+        told = error.code, error.layer, error.stream, error.addr
+        want = code, at, PIXELS if load else RESULT, place_at
+        found.check(told == want, f"{number}: {error}, expected {want}")
         tb.cfg_err_lo.value, tb.cfg_err_hi.value = (1 << 32) - 1, 0
         await device.write(register, 0xFFFFFFFF)
         wrong = await afterwards(device, shadow, job, good, at if load else at + 1, at)

@@ -238,6 +238,14 @@ class Device:
             raise error
         assert raw & Kpu.CALC_DONE or status & Int.DONE, f"interrupt without cause: {raw}, {status}"
 
+    async def refusal(self, limit: int) -> DeviceError:
+        """Wait for the error that a job must end with."""
+        try:
+            await self.finish(limit)
+        except DeviceError as error:
+            return error
+        raise AssertionError("the job ended without an error")
+
     def check_rules(self, allowed: Collection[int] = ()) -> None:
         """Fail when any bus rule but those allowed was broken since the start of the simulation."""
         errors = self.tb.assert_errors.value

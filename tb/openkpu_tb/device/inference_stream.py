@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from openkpu.network.network import Network, Storage
 from openkpu_tb.core.registers import AI, COUNTERS, PERF, Int
-from openkpu_tb.device.device import Device, DeviceTimeout
+from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout
 
 BRING = 2_000_000  # cycles of a layer that brings kept weights, at most
 WIDEST = 16  # bytes of the widest bus word: results must be aligned to the bus
@@ -73,6 +73,16 @@ async def finish_stream(
             if on_inference:
                 on_inference(number)
     await device.clear()
+
+
+async def stream_error(device: Device, count: int, limit: int) -> DeviceError:
+    """Start a stream of ``count`` images, and wait for the error that it must end with."""
+    await device.start()
+    try:
+        await finish_stream(device, count, limit)
+    except DeviceError as error:
+        return error
+    raise AssertionError("the stream ended without an error")
 
 
 async def golden_results(network: Network, images: np.ndarray) -> npt.NDArray[np.uint8]:
