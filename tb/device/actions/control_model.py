@@ -62,7 +62,7 @@ class State:
     fifo: tuple[int, ...] = ()
     inside: tuple[int, ...] = ()
     hold: bool = False
-    # an error is recorded, and what was under way is still being dropped
+    # a run is over, with an error or without, and what was under way is still being dropped
     draining: bool = False
     # what was written, in order; False: a reset may have cut it off
     inferences: tuple[tuple[Work, bool], ...] = ()
@@ -173,7 +173,7 @@ class Histories:
             return
         done = replace(s, inferences=(*s.inferences, (s.now, True)), done=True, told=True)
         if not s.follows:
-            yield replace(done, now=None, taken=None, stop=False)
+            yield replace(done, now=None, taken=None, stop=False, draining=True)
             return
         following = s.npix if s.taken is None else s.taken
         result = s.res if s.res_kept else s.res + s.res_stride
