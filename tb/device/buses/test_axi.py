@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole device behind AXI4-Lite and AXI4, with the bench of AHB around it; and its cycles."""
+"""The whole device behind AXI4-Lite and AXI4, and behind APB3, with the bench of AHB around it."""
 
 import dataclasses
 
@@ -10,6 +10,7 @@ from openkpu import configs, digits
 from openkpu.generators.generate import random_layer
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import NetworkRequest, VectorsRequest
+from openkpu_tb.simrun import SIMS
 
 NANO, K210 = configs.load_config("nano"), configs.load_config("k210")
 CASES = {
@@ -73,3 +74,12 @@ def test_cycles_of_ahb() -> None:
     for request in requests:
         ahb, axi = np.array(cycles(request, axi=False)), np.array(cycles(request, axi=True))
         assert (axi <= 1.02 * ahb + 1).all(), f"AXI {axi}, AHB {ahb}"
+
+
+@pytest.mark.check
+@pytest.mark.tier(nightly=["icarus"])
+@pytest.mark.parametrize("sim", SIMS)
+def test_apb(sim: str) -> None:
+    """Registers, window, recorded layers, streams, errors; PSLVERR and cycles of each access."""
+    params, env = launch.parameters(NANO, 1 << 20), {"OKPU_CONFIG": NANO.name}
+    launch.run_device(sim, "tb.device.buses.apb_tests", params, apb=True, env=env)

@@ -20,6 +20,7 @@ from openkpu.layer.layout import ROW_BYTES, Layout
 from openkpu.network.network import Network, Storage
 from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
 from openkpu_tb.device.device import Device
+from openkpu_tb.device.inference_stream import host_layers
 from openkpu_tb.device.shadow import Shadow
 from tb.device.checked import checked
 from tb.device.hostile.timeline import Findings
@@ -78,24 +79,7 @@ def draw(rng: np.random.Generator, shadow: Shadow, *, all_move: bool = False) ->
 
 def pushed(network: Network, image: np.ndarray, storage: Storage) -> Job:
     """A network as layers of the host: the first loads the image, the last stores its map."""
-    at, count = storage.registers, len(network.layers)
-    words = storage.data[at["AI_LIST_ADR"] - storage.base :][: 96 * count].view("<u8")
-    args = []
-    for i, row in enumerate(words.reshape(count, 12)):
-        arg = LayerArg.decode(row)
-        fields = {
-            "para_start_addr": arg.para_start_addr + at["AI_WGT_ADR"],
-            "bwsx_base_addr": arg.bwsx_base_addr + at["AI_BIAS_ADR"],
-            "active_addr": arg.active_addr + at["AI_BIAS_ADR"],
-            "int_en": int(i == count - 1),
-            "send_data_out": 0,
-        }
-        if i == 0:
-            fields |= {"load_map": 1, "map_load_addr": at["AI_PIX_ADR"]}
-        if i == count - 1:
-            fields |= {"store_map": 1, "map_store_addr": at["AI_RES_ADR"]}
-        args.append(arg.replace(**fields))
-    return Job(network, image, storage, args)
+    return Job(network, image, storage, host_layers(network, storage))
 
 
 async def place(device: Device, job: Job) -> None:

@@ -96,18 +96,6 @@ async def networks_in_turn(tb) -> None:
 
 
 @checked()
-async def disturbed(tb) -> None:
-    """Random wait states, lost grants, RETRY and SPLIT: every result exact, nothing lost."""
-    device = await begin(tb)
-    tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
-    for name, value in DISTURBED.items():
-        getattr(tb, f"cfg_{name}").value = value
-    for network in networks(2 if SLOW else 6):
-        await stream(device, network, 3 if SLOW else 5)
-    assert int(tb.refusals.value) > 10 and int(tb.losses.value) > 0
-
-
-@checked()
 async def wide_images(tb) -> None:
     """Images far larger than the pixel FIFO, with and without a place of their own."""
     device = await begin(tb)

@@ -17,7 +17,6 @@ from openkpu_tb.ahb.host_agent import AhbHostDriver, Transfer
 from openkpu_tb.core.backdoor import Backdoor
 from openkpu_tb.core.registers import (
     AI,
-    AI_RAM,
     COUNTERS,
     EIGHT_BIT_MODE,
     INTERRUPT_CLEAR,
@@ -274,10 +273,6 @@ class Device:
         data, unknown = await self.back.read_ram(layout.base, layout.rows)
         own = dataclasses.replace(layout, base=0)
         return airam.read_rows(data, own), airam.read_rows(unknown.view(np.uint8), own)
-
-    def window(self, byte: int) -> int:
-        """Bus address of a byte of the AI RAM in the host's window."""
-        return AI_RAM + byte
 
     # ------------------------------------------------------------------ layers
     async def place_tables(self, arg: LayerArg, tables: Tables, at: int = 0x108) -> LayerArg:
