@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from openkpu import configs
 from openkpu.checkout import ROOT, python_path
 from openkpu_tb.device import cycles
+from openkpu_tb.runs import launch
 from openkpu_tb.simrun import SIMS
 
 VECTORS = ROOT / "models/tests/data/vectors"
@@ -88,3 +90,13 @@ def test_digits_icarus(tmp_path: Path) -> None:
         and sum(end["parts"].values()) == end["cycles"]
     )
     assert end["parts"]["host_maps"] == 0 and 0 <= end["parts"]["other"] < 8
+
+
+@pytest.mark.fixed
+@pytest.mark.parametrize(("simulator", "room"), [("icarus", 4 << 20), ("verilator", 64 << 20)])
+def test_size_of_the_storage_changes_no_build(simulator: str, room: int) -> None:
+    """Jobs of any usual size, in bytes, share a build; a larger one has its own."""
+    config = configs.load_config("small")
+    least = launch.parameters(config, 1, sim=simulator)
+    assert launch.parameters(config, room, sim=simulator) == least
+    assert launch.parameters(config, room + 1, sim=simulator) != least
