@@ -91,16 +91,8 @@ def padded() -> Graph:
     )
 
 
-GRAPHS = {
-    "mixed": mixed,
-    "parted": parted,
-    "joined": joined,
-    "turned": turned,
-    "copied": copied,
-    "rarer": rarer,
-    "attended": attended,
-    "padded": padded,
-}
+MAKERS = (mixed, parted, joined, turned, copied, rarer, attended, padded)
+GRAPHS = {make.__name__: make for make in MAKERS}
 LISTS = {"rarer": 2, "attended": 4, "parted": 2}
 WIDE = {"mixed": 1, "parted": 1}  # lists whose weights have 16 bits
 

@@ -17,6 +17,7 @@ TESTS = {
     "scoreboard_tests": ("WrongByte", "WrongByteInDoubt"),
     "special_tests": ("MovedMaps",),
 }
+FLOAT16 = ("Float16Values", "Float16Jobs", "EveryMove")
 # on the slow simulator, where an unknown bit is seen: what differs from the rest in kind
 ICARUS = {"MovedMaps", "JobSequences", "BusSequences", "ResetSequences", "WindowAccesses"}
 ALL = [
@@ -57,29 +58,16 @@ def test_uvm(sim: str, module: str, test: str) -> None:
     simulate(sim, configs.load_config("nano"), f"tb.uvm.{module}", test, seeds.chosen_seeds()[0][0])
 
 
-@pytest.mark.nightly
-def test_uvm_small() -> None:
-    """Another shape of the array, where layers take fewer cycles."""
-    small, seed = configs.load_config("small"), seeds.chosen_seeds()[0][0]
-    simulate("verilator", small, "tb.uvm.sequence_tests", "VirtualSequences", seed)
-
-
 @pytest.mark.check
+@pytest.mark.tier(nightly=["icarus-*", "*EveryMove", "*small*"])
 @pytest.mark.parametrize(
-    ("sim", "test"),
+    ("sim", "config", "module", "test"),
     [
-        *(("verilator", "Float16Values"), ("verilator", "Float16Jobs")),
-        pytest.param("icarus", "Float16Values", marks=pytest.mark.nightly),
-        pytest.param("icarus", "Float16Jobs", marks=pytest.mark.nightly),
-        pytest.param("verilator", "EveryMove", marks=pytest.mark.nightly),
+        ("verilator", "small", "sequence_tests", "VirtualSequences"),  # layers take fewer cycles
+        *(("verilator", "nano_fp16", "special_tests", name) for name in FLOAT16),
+        *(("icarus", "nano_fp16", "special_tests", name) for name in FLOAT16[:2]),
     ],
 )
-def test_uvm_float16(sim: str, test: str) -> None:
-    """A build with lanes for products of float16."""
-    simulate(
-        sim,
-        configs.load_config("nano_fp16"),
-        "tb.uvm.special_tests",
-        test,
-        seeds.chosen_seeds()[0][0],
-    )
+def test_uvm_of(sim: str, config: str, module: str, test: str) -> None:
+    """Another shape of the array, and a build with lanes for products of float16."""
+    simulate(sim, configs.load_config(config), f"tb.uvm.{module}", test, seeds.chosen_seeds()[0][0])

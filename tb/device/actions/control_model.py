@@ -340,6 +340,8 @@ def _error(s: State, code: int) -> State:
 
 
 def _busy(s: State, value: int) -> bool:
+    if value >> 24 & 31 != len(s.fifo):  # complete layers in the layer FIFO
+        return False
     if s.hold and not s.resetting and not s.now and not s.draining:
         return bool(value & 2) == bool(s.err)  # words that are being discarded
     taken = bool(value & 64) == (s.taken is not None) or not s.now or not s.follows

@@ -19,7 +19,6 @@ CASES = {
     "verilator-small-64-bit": ("verilator", "small", 64),
     "verilator-k210-128-bit": ("verilator", "k210", 128),
 }
-HOST = 200  # cycles that the host takes longer for the words of a layer
 
 
 def device(sim: str, name: str, width: int, module: str, case: list[str] | None = None) -> None:

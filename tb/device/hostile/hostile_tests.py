@@ -30,7 +30,7 @@ from tb.device.hostile.tiny_jobs import (
 
 SLOW = "icarus" in cocotb.SIM_NAME.lower()
 NEAR = range(-1, 2) if SLOW else range(-6, 7)  # cycles around an event
-CTRL, STATUS = AI["AI_CTRL"], AI["AI_STATUS"]
+CTRL = AI["AI_CTRL"]
 LAYER_WRITES = 24  # that push a layer
 ELSEWHERE = 0x4000  # where the list job lies when there are host layers too
 
@@ -62,7 +62,7 @@ async def stream_job(device: Device, count: int, base: int = 0, images: int = 8)
 
 
 async def layer_job(device: Device, count: int) -> LayerJob:
-    job = LayerJob(device, rng(1), count)
+    job = LayerJob(device, rng(1), count, row=2048)  # no list uses these
     await job.place()
     return job
 

@@ -18,7 +18,15 @@ from openkpu_tb.device.write_rules import RULES
 from tb.device.actions.control_model import FIELDS, SEEN, Histories, State, Watcher
 from tb.device.checked import checked
 from tb.device.hostile import timeline
-from tb.device.hostile.hostile_tests import CTRL, LAYER_WRITES, SLOW, begin, rng, stream_job
+from tb.device.hostile.hostile_tests import (
+    CTRL,
+    LAYER_WRITES,
+    SLOW,
+    begin,
+    layer_job,
+    rng,
+    stream_job,
+)
 from tb.device.hostile.timeline import Findings, Script, burst, merged, read, write
 from tb.device.hostile.tiny_jobs import (
     FLUSH_OFF,
@@ -170,6 +178,8 @@ class Sweep:
             outcome = await layers.trial(script, keep=True)
             slots, maps = await stream.slots(), outcome.slots
         await tidy(self.device, outcome.hung)
+        if outcome.hung:
+            return outcome.brief
         numbers = {tuple(w): n for n, w in enumerate(layers.words)} if layers else {}
         watcher = Watcher(numbers, Histories(bad_layers=self.refused))
         for name in FIELDS.keys() & stream.registers:
@@ -249,13 +259,6 @@ async def sweep_reset(tb) -> None:
     await Sweep(device, job).run("reset pending", cases)
 
 
-async def apart(device: Device, count: int, row: int = 2048) -> LayerJob:
-    """Layers on rows that no list uses."""
-    job = LayerJob(device, rng(1), count, row=row)
-    await job.place()
-    return job
-
-
 async def pushed_layers(job: LayerJob, addr: int, first: int) -> tuple[Script, list]:
     """The pushes, and a register in every cycle from ``first`` on while the layers run."""
     script = merged(burst(0, job.pushes()), timeline.watching(addr, first, first + 600))
@@ -267,7 +270,7 @@ async def pushed_layers(job: LayerJob, addr: int, first: int) -> tuple[Script, l
 async def sweep_host_layers(tb) -> None:
     """Every write around every event of three layers that the host pushed."""
     device = await begin(tb)
-    stream, job = await stream_job(device, 1, 0x4000), await apart(device, 3)
+    stream, job = await stream_job(device, 1, 0x4000), await layer_job(device, 3)
     pushed = len(job.pushes())
     base, done = await pushed_layers(job, LAYERS_DONE, pushed)
     _, status = await pushed_layers(job, AI["AI_STATUS"], pushed)
@@ -286,7 +289,7 @@ async def sweep_error_hold(tb) -> None:
     One in the cycle in which the error is recorded, or before, is none.
     """
     device = await begin(tb)
-    stream, job = await stream_job(device, 1, 0x4000), await apart(device, 4)
+    stream, job = await stream_job(device, 1, 0x4000), await layer_job(device, 4)
     words = job.words[1]
     job.words[1] = [int(w) for w in job.layers[1].arg.replace(pool_type=12).encode()]
     base, codes = await pushed_layers(job, AI["AI_ERR_CODE"], 100)
@@ -303,7 +306,7 @@ async def sweep_error_hold(tb) -> None:
 async def sweep_pushes(tb) -> None:
     """A layer pushed around every event of a stream waits and runs; the stream is exact."""
     device = await begin(tb)
-    stream, job = await stream_job(device, 2, 0x4000), await apart(device, 1, 4096)
+    stream, job = await stream_job(device, 2, 0x4000), await layer_job(device, 1)
     cycles = around((await moments(stream)).all.values(), -30)
     cases = (Trial(c) for c in cycles if not -LAYER_WRITES <= c <= 0)
     start = {0: write(CTRL, START)}

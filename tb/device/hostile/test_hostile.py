@@ -14,27 +14,18 @@ from openkpu_tb.simrun import SIMS
 
 SWEEPS = ["stream", "single", "reset", "host_layers", "error_hold", "pushes"]
 # modules, and what their build has besides nano
-MODULES: dict[str, dict[str, int]] = {
-    "hostile_tests": {},
-    "hostile_stream_tests": {},
-    "guard_tests": {},
-    "watchdog_tests": {},
-    "access_tests": {},
-    "error_tests": {},
-    "several_error_tests": {"wbuf_rows": 64},  # a small weight buffer
-}
+NAMES = ("hostile", "hostile_stream", "guard", "watchdog", "access", "error", "several_error")
+MODULES: dict[str, dict[str, int]] = {f"{name}_tests": {} for name in NAMES}
+MODULES["several_error_tests"]["wbuf_rows"] = 64  # a small weight buffer
 
 
 def bench(
     sim: str, module: str, other: dict[str, int] | None = None, case: str | None = None
 ) -> None:
     """One module of cocotb tests on nano, or on one with ``other`` fields of the configuration."""
-    launch.run_device(
-        sim,
-        f"tb.device.hostile.{module}",
-        launch.parameters(dataclasses.replace(configs.load_config("nano"), **(other or {}))),
-        testcase=case,
-    )
+    config = dataclasses.replace(configs.load_config("nano"), **(other or {}))
+    params = launch.parameters(config)
+    launch.run_device(sim, f"tb.device.hostile.{module}", params, testcase=case)
 
 
 @pytest.mark.tier(

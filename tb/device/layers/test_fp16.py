@@ -10,7 +10,7 @@ import pytest
 from openkpu import configs
 from openkpu.arithmetic import fp16
 from openkpu.generators.generate import Limits
-from openkpu.generators.generate_lists import ALL_KINDS, every_pair, random_list
+from openkpu.generators.generate_lists import ALL_KINDS, random_list
 from openkpu_tb import seeds
 from openkpu_tb.runs.random_cases import case_of, draw_cases, images_of
 from openkpu_tb.runs.requests import RandomCase
@@ -46,12 +46,6 @@ def test_random_products(sim: str, layers: int, networks: int) -> None:
     kept = [event["kept"] for event in events if event["event"] == "case"]
     floats = [any(arg.fp16 for arg in case.network.layers) for case in cases]
     assert slow or max(k for k, fp in zip(kept, floats, strict=True) if fp) == 2
-
-
-@pytest.mark.check
-def test_order_of_tasks() -> None:
-    order = every_pair(np.random.default_rng(SEED), ALL_KINDS[-1], ALL_KINDS)
-    assert sorted(itertools.pairwise(order)) == sorted(itertools.product(ALL_KINDS, ALL_KINDS))
 
 
 @pytest.mark.check
