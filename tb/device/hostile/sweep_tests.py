@@ -18,15 +18,7 @@ from openkpu_tb.device.write_rules import RULES
 from tb.device.actions.control_model import FIELDS, SEEN, Histories, State, Watcher
 from tb.device.checked import checked
 from tb.device.hostile import timeline
-from tb.device.hostile.hostile_tests import (
-    CTRL,
-    LAYER_WRITES,
-    SLOW,
-    begin,
-    layer_job,
-    rng,
-    stream_job,
-)
+from tb.device.hostile.hostile_tests import SLOW, begin, layer_job, rng, stream_job
 from tb.device.hostile.timeline import Findings, Script, burst, merged, read, write
 from tb.device.hostile.tiny_jobs import (
     FLUSH_OFF,
@@ -228,7 +220,7 @@ async def sweep_list(tb, count: int, images: int, what: str, more: int) -> None:
     job = await stream_job(device, count, images=images)
     cycles = around((await moments(job)).all.values(), -REACH)
     batch = chosen(trials(offered(job), cycles), more)
-    base = {0: write(CTRL, START)}
+    base = {0: write(AI["AI_CTRL"], START)}
     await Sweep(device, job).run(what, ((trial, base) for trial in batch))
 
 
@@ -254,7 +246,7 @@ async def sweep_reset(tb) -> None:
     cases = []
     for number, trial in enumerate(chosen(trials(offered(job), range(1, 12)), 3)):
         at = begun[number % len(begun)]
-        base = {0: write(CTRL, START), at: write(CTRL, RESET)}
+        base = {0: write(AI["AI_CTRL"], START), at: write(AI["AI_CTRL"], RESET)}
         cases.append((Trial(at + trial.at, trial.writes), base))
     await Sweep(device, job).run("reset pending", cases)
 
@@ -308,7 +300,7 @@ async def sweep_pushes(tb) -> None:
     device = await begin(tb)
     stream, job = await stream_job(device, 2, 0x4000), await layer_job(device, 1)
     cycles = around((await moments(stream)).all.values(), -30)
-    cases = (Trial(c) for c in cycles if not -LAYER_WRITES <= c <= 0)
-    start = {0: write(CTRL, START)}
+    cases = (Trial(c) for c in cycles if not -len(job.pushes()) <= c <= 0)
+    start = {0: write(AI["AI_CTRL"], START)}
     pushes = [(t, merged(start, burst(t.at, job.pushes()))) for t in chosen(cases, 6, part=4)]
     await Sweep(device, stream, job).run("pushes", pushes)
