@@ -20,7 +20,6 @@ One .npz per layer in folder OUT, ready for VECTORS=OUT.  Outputs are the golden
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -138,7 +137,3 @@ def main(argv: list[str] | None = None) -> int:
             raise
         return command.complain(f"{options.out}: {err.strerror}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -6,7 +6,6 @@ Without any of them, of the digits network. Exit status: 0, or 2 when the reques
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -312,7 +311,3 @@ def main(argv: list[str] | None = None) -> int:
     ) as error:
         return complain(error)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -245,7 +245,3 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     print(f"{'PASS' if good else 'FAIL'} in {time.monotonic() - began:.0f} s")
     return 0 if good else 1
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -5,13 +5,12 @@ The page is made from tb/claims/claims.toml when all of them pass. Exit status 1
 when --check finds another text.
 """
 
-import sys
 from pathlib import Path
 
 from openkpu.checkout import ROOT
 from openkpu_tb.claims import run_claims
 from openkpu_tb.simrun import SIMS, SimError
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 
 PAGE = ROOT / "docs" / "claims.md"
 HEAD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
@@ -74,7 +73,3 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     PAGE.write_text(page(), encoding="utf-8")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -5,7 +5,6 @@
 OUT/openkpu.svd.
 """
 
-import sys
 import tomllib
 
 from peakrdl_html import HTMLExporter
@@ -34,7 +33,3 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         return command.complain(f"{args.out}: {error.strerror}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

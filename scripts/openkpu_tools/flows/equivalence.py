@@ -14,7 +14,6 @@ import dataclasses
 import json
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Collection
@@ -322,7 +321,3 @@ def main(argv: list[str] | None = None) -> int:
     points = sum(verdict.proven for verdict in verdicts)
     print(f"{len(good)} of {len(verdicts)} modules proven, {points} points")
     return int(len(good) < len(verdicts))
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

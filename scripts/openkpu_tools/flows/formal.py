@@ -388,7 +388,3 @@ def main(argv: list[str] | None = None) -> int:
         return run_faults(chosen, args.jobs)
     status = run_proofs(chosen, args.jobs, args.record)
     return status if not left_out or unchanged(left_out) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -127,7 +127,3 @@ def main(argv: list[str] | None = None) -> int:
             return 1
     print(f"the netlist is exact, after {time.monotonic() - began:.0f} s")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

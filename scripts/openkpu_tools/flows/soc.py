@@ -225,7 +225,3 @@ def differences(made: Job, said: str) -> list[str]:
                 f"device {key[0]}, inference {key[1]}: {found.get(key)}, expected {crc:08x}"
             )
     return wrong
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -10,7 +10,6 @@ Exit status 1 when a mutant survives where none may, or the score is below the g
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -161,7 +160,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     for reason in failed:
         print(f"FAIL {reason}")
     return int(bool(failed))
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

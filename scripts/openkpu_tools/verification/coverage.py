@@ -190,7 +190,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for title in failed:
         print(f"coverage: FAILED: {title}: a test failed, so the figures do not count")
     return int(bool(failed or result.fallen))
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -127,7 +127,3 @@ def main(argv: list[str] | None = None) -> int:
     print("\n".join(testplan_page(made).split("\n## ")[0].splitlines()))
     print(f"page: {args.out}")
     return int(any(row.state in STATES[:2] for row in made))
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

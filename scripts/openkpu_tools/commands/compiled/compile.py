@@ -6,7 +6,6 @@ Exit status: 0, or 2 when the model cannot be compiled; then nothing is written.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from openkpu import configs
@@ -58,7 +57,3 @@ def main(argv: list[str] | None = None) -> int:
             stream.write(compiled_page.program_page(program, args.config).encode())
         print(f"page: {args.html}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -6,7 +6,6 @@ status: 0, or 2 when the model cannot be exported; then nothing is written.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from openkpu import configs
@@ -15,7 +14,7 @@ from openkpu.export import source, texts
 from openkpu.export.image import ExportError, Image, alignment, image
 from openkpu.kmodel import KmodelError
 from openkpu.network.network import NetworkError
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 from openkpu_tools.command import UsageError, check_outputs, complain, option, writing
 
 ERRORS = (UsageError, configs.ConfigError, CompileError)
@@ -93,7 +92,3 @@ def lines(made: Image) -> list[str]:
     if made.after:
         found.append(f"after it the processor computes {', '.join(made.after)}")
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

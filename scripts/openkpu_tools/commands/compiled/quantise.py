@@ -8,14 +8,13 @@ nothing is written.
 
 import argparse
 import dataclasses
-import sys
 from pathlib import Path
 
 from openkpu import configs
 from openkpu.compiler.calibration import precision
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import quantised_model
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 from openkpu_tools.command import (
     UsageError,
     check_output,
@@ -74,7 +73,3 @@ def record(costs: precision.Precision) -> dict[str, object]:
     ends = {"outputs": costs.outputs, "outputs_narrow": costs.narrow}
     outputs = {k: [{**dataclasses.asdict(e), "mean": e.mean} for e in v] for k, v in ends.items()}
     return {"samples": costs.samples, "layers": rows, **outputs}
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))
