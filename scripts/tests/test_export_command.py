@@ -19,7 +19,6 @@ from openkpu.export import source, texts
 from openkpu.export.image import NOWHERE, ExportError, config_word, image
 from openkpu.generators.generate_products import random_product
 from openkpu.network.network import Network
-from openkpu_tools.command import UsageError
 from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import export
 from openkpu_tools.foreign import train_networks
@@ -127,52 +126,6 @@ def words_of_header(folder: Path) -> dict[str, str]:
     """The macros of net.h."""
     lines = (folder / "net.h").read_text().splitlines()
     return {w[1]: w[2].rstrip("u") for w in map(str.split, lines) if w[:1] == ["#define"] and w[2:]}
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("--base", "0x80000004"), "--base=0x80000004: expected a multiple of 8"),
-        (("--base", "08"), "--base='08': expected an address, for example 0x80000000"),
-        (("--base", "0xfffff000"), "expected them to end below 4 GiB"),
-        (
-            ("--memory", "1000"),
-            "--memory=1000: expected 13568 bytes or more, 13440 of them for the",
-        ),
-        (
-            ("--output", "FOLDER"),
-            "FOLDER: is a folder, expected the first part of the files' names",
-        ),
-        (
-            ("--output", "openkpu"),
-            "openkpu: the driver's begin with openkpu, expected another name",
-        ),
-        (("--output", "OpenKPU_AI"), "the driver's begin with openkpu, expected another name by"),
-        (("--output", "string"), "--output=string: string.h is a header of C, expected another"),
-        (("--config", "nano_fpga", "--model", "EMPTY"), "EMPTY"),
-        (
-            ("--config", "nano_fpga", "--model", "WHOLE_RAM"),
-            "network.npz: layer 0: BAD_ADDR: output",
-        ),
-    ],
-)
-def test_bad_requests(
-    given: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One line, exit status 2, and no file."""
-    empty = tmp_path / "EMPTY"
-    empty.write_bytes(b"")
-    (tmp_path / "FOLDER").mkdir()
-    made = {"EMPTY": str(empty), "FOLDER": str(tmp_path / "FOLDER")}
-    made["WHOLE_RAM"] = str(TFLITE.with_name("network.npz"))
-    given = tuple(made.get(word, word) for word in given)
-    try:
-        assert run(tmp_path, *given) == 2
-        error = capsys.readouterr().err
-    except UsageError as usage:  # of the command line, which run_command prints
-        error = f"{usage}\n"
-    assert said in error and error.count("\n") == 1
-    assert {path.name for path in tmp_path.iterdir()} == {"EMPTY", "FOLDER"}
 
 
 def test_a_host_in_the_middle_is_refused() -> None:

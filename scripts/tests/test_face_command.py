@@ -164,14 +164,6 @@ def test_refused(
     assert "inference" not in said.out
 
 
-@pytest.mark.parametrize("name", ["detector", "png"])
-def test_of_a_picture(name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    value = str(place / ("side.json" if name == "detector" else "x.png"))
-    arguments = ["--golden", "--model", str(place / "net.tflite"), f"--{name}", value]
-    assert sim.main(arguments) == 2
-    assert f"--{name} without --image" in capsys.readouterr().err
-
-
 # ------------------------------------------------------------------------ folders of pictures
 def test_every_picture_counts(place: Path) -> None:
     """Turned, CMYK and grey pictures calibrate as a viewer shows them, and are inputs alike."""

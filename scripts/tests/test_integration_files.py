@@ -17,7 +17,6 @@ from openkpu.layer.regdesc import access, compile_map, reset
 from openkpu.layer.regmap import OFFSETS
 from openkpu_tb.core.registers import Err
 from openkpu_tb.simrun import prepare_path
-from openkpu_tools.command import run_command
 from openkpu_tools.documents import integration_files, register_formats
 from openkpu_tools.documents.svd import svd
 from scripts.tests.test_docs import DOCS, blocks, ports, section
@@ -241,10 +240,3 @@ def test_svd(tmp_path: Path) -> None:
     (values,) = code.enumerated_values
     codes = {value.name: value.value for value in values.enumerated_values}
     assert codes == {error.name: error.value for error in Err}
-
-
-def test_register_formats_refuse_a_file(tmp_path: Path, capsys) -> None:
-    file = tmp_path / "out"
-    file.touch()
-    assert run_command(register_formats.main, [str(file)]) == 2
-    assert str(file) in capsys.readouterr().err

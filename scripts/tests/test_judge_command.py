@@ -38,21 +38,6 @@ def test_not_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert "not explained" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ([], "expected a model, --table, --floats or --write"),
-        ([str(MODEL), "--table"], "expected a model, --table, --floats or --write"),
-        (["nothing.onnx"], "nothing.onnx: No such file"),
-        ([str(digits.DATA)], "no model, expected one of .tflite, .onnx"),
-    ],
-)
-def test_bad_request(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run_command(judge.main, words) == command.BAD_REQUEST
-    err = capsys.readouterr().err
-    assert text in err and err.count("\n") == 1
-
-
 def test_write_needs_all_models(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

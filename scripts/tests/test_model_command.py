@@ -45,32 +45,6 @@ def image(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    "args, words",
-    [
-        (["--model", "MODEL"], ["--model without --image"]),
-        (["--image", "IMAGE"], ["--image without --model"]),
-        (["--layers", "3-7"], ["--layers without --model"]),
-        (["--rounding", "v01"], ["--rounding without --model"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--vectors", "IMAGE"], ["--model and --vectors"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--images", "3"], ["--images"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--layers", "a-b"], ["'a-b'", "3-7"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--layers", "2-9"], ["'2-9'", "0-3"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--rounding", "up"], ["'up'", "nncase", "trunc"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--png", "out.jpg"], ["out.jpg", ".png"]),
-        (["--model", "MODEL", "--image", "IMAGE", "--png", "no/o.png"], ["no/o.png", "folder"]),
-        (["--model", "MODEL", "--image", "IMAGE", "IMAGE", "--png", "o.png"], ["one --image"]),
-        (["--model", "MODEL", "--functions"], ["version 3", "version 5"]),
-        (["--model", "MODEL", "--functions", "--image", "IMAGE"], ["--functions and --image"]),
-        (["--model", "IMAGE", "--image", "IMAGE"], ["picture.png", "magic"]),
-        (["--model", "MODEL", "--image", "MODEL"], ["small.kmodel", "picture"]),
-    ],
-)
-def test_bad_requests(args: list[str], words: list[str], model: str, image: str) -> None:
-    places = {"MODEL": model, "IMAGE": image}
-    complains(sim_here("--golden", *(places.get(a, a) for a in args)), *words)
-
-
 def test_bad_files(tmp_path: Path, image: str) -> None:
     """Truncated, another version, byte code that nobody can follow."""
     good = CONTAINERS["v5"]
@@ -295,11 +269,6 @@ def test_the_numbering_is_said_and_asked_for(tmp_path: Path, image: str) -> None
     result = sim_here(*words, "--numbering", "1.6.0")
     assert result.returncode == 0, result.stderr
     assert "kmodel v5, byte code of nncase 1.6.0 (as asked), 8-bit" in result.stdout
-    complains(sim_here(*words, "--numbering", "1.3.0"), "five.kmodel", "nncase 1.3.0, as asked")
-    complains(sim_here(*words, "--numbering", "1.33"), "1.33", "1.0-dev, 1.0.0")
-    complains(sim_here("--numbering", "1.3.0"), "--numbering without --model")
-    functions = ["--golden", "--model", str(path), "--functions", "--numbering", "1.3.0"]
-    complains(sim_here(*functions), "--numbering", "no --functions")
 
 
 def test_the_simulation_reads_by_the_same_numbering(
@@ -338,13 +307,6 @@ def packed(tmp_path: Path) -> Path:
 def test_a_model_of_a_package_on_the_rtl(tmp_path: Path, model: str, image: str) -> None:
     """The tables in storage are in order; cycles as of the plain file."""
     path, cycles = packed(tmp_path), []
-    complains(
-        sim_here("--golden", "--model", str(path), "--image", image),
-        "small.kmodel, other.kmodel",
-        "two.kfpkg:name",
-    )
-    both = ["--golden", "--model", f"{path}:small.kmodel", "--image", image]
-    complains(sim_here(*both, "--report", str(path)), "two.kfpkg", "read and written")
     for name in (model, f"{path}:small.kmodel"):
         report = tmp_path / "report.json"
         args = ["--sim", "icarus", "--config", "nano", "--model", name, "--image", image]

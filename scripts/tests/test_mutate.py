@@ -249,32 +249,6 @@ reason = "None, this is a test."
     assert list(mutate_equivalent.load_equivalents(file, "list.toml", found())) == [twins[1]]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--n", "0"], "'0': expected a whole number from 1 to 65535"),
-        (["--n", "many"], "'many': expected a whole number"),
-        (["--seed", "-1"], "'-1': expected a whole number"),
-        (["--seed", "4294967296"], "expected a whole number"),
-        (["--module", "no_such"], "--module='no_such': expected a module or a folder"),
-        (["--module", "step_counter", "no_such"], "--module='no_such': expected a module"),
-        (["--module", "fifo_sync"], "--module=fifo_sync: expected a module or a folder"),
-        (["--kind", "no_such"], "'no_such'"),
-    ],
-)
-def test_bad_requests(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(tmp_path, *words) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1, error
-
-
-def test_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(tmp_path, plan="no_such.toml") == 2
-    assert "no_such.toml: No such file" in capsys.readouterr().err
-
-
 def test_a_bench_that_fails_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No verdict from a bench that fails on the original."""
     bench = ROOT / EXAMPLE / "test_step_counter.py"

@@ -131,13 +131,6 @@ def test_the_commit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert re.fullmatch(r"[0-9a-f]{8}\+", nightly.commit())
 
 
-def test_unknown_step() -> None:
-    with pytest.raises(
-        command.UsageError, match="--steps: no step 'sleep', expected some of tests"
-    ):
-        nightly.main(["--steps=sleep"])
-
-
 def test_the_committed_page() -> None:
     assert nightly.main(["--check"]) == 0
 

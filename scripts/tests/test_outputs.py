@@ -133,28 +133,6 @@ def test_a_full_disk_is_named(
     assert line == f"error: {out}: cannot be written: No space left on device"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["sim", *MODEL, "--image", "p.png"],
-        ["sim", "--golden", "--images", "2", "--images", "3"],
-        ["sim", "--golden", "--images=2", "--images=2"],
-        ["sim", "--golden", "--vectors", "p.png", "--vectors", "p.png"],
-        ["sim", "--golden", "--report", "r.json", "--report", "s.json"],
-        ["predict", "--model", "m.kmodel", "--model", "m.kmodel"],
-        ["stream", "--seed", "1", "--seed", "2"],
-        ["kmodel", "m.kmodel", "--image", "p.png", "--image", "q.png"],
-    ],
-)
-def test_an_option_given_twice(
-    words: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The second one would be all that counts."""
-    last = next(word for word in reversed(words) if word.startswith("--"))
-    option = last.partition("=")[0]
-    assert f"{option}: given twice, expected once" in refused(words, capfd)
-
-
 def test_an_option_may_come_again_in_the_next_run(folder: Path) -> None:
     for _ in range(2):
         assert command.run_command(dispatch, ["predict", "--model", "m.kmodel"]) == 0
@@ -171,38 +149,3 @@ def test_what_is_printed_is_not_mixed_with_a_report(stream: str, folder: Path) -
     assert result.returncode == 2
     said = Path("r.json").read_bytes() if stream == "stderr" else result.stderr
     assert said == b"error: r.json: what is printed goes there, expected another file\n"
-
-
-@pytest.mark.parametrize("option", ["--report", "--png", "--output"])
-def test_an_empty_name(option: str, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ["sim", "--golden", "--matmul", "2x2x2", option, ""]
-    assert refused(words, capfd) == f"error: {option}='': expected a name"
-
-
-@pytest.mark.parametrize("name", ["two  spaces", " ", " behind "])
-def test_a_name_keeps_its_spaces(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    line = refused(["predict", "--model", name], capfd)
-    assert line == f"error: --model: {name}: No such file or directory"
-
-
-@pytest.mark.parametrize("text", ["9" * 5000, f"0-{'9' * 5000}", f"{'9' * 5000}-"])
-def test_layers_of_many_digits(text: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    line = refused(["sim", *MODEL, "--layers", text], capfd)
-    assert "the model has layers 0-" in line and len(line) < 200
-
-
-@pytest.mark.parametrize("option", [["--scale", "2"], ["--bias", "1"]])
-def test_kmodel_uses_every_option(
-    option: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Bytes are not scaled; sim says so, too."""
-    line = refused(["kmodel", "m.kmodel", "--image", "p.png", *option], capfd)
-    assert option[0] in line and "not float" in line
-
-
-@pytest.mark.parametrize(
-    "words", [["sim", "--gol"], ["kmodel", "--nu=1", "x"], ["soak", "--min=1"]]
-)
-def test_an_option_by_its_whole_name(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
-    """--seed of a command that has none would be its --seeds, and another run."""
-    assert words[1].partition("=")[0] in refused(words, capfd)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -146,76 +145,6 @@ def refused(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> 
     assert quantise.main(words) == 2
     error = capsys.readouterr().err
     assert text in error and error.count("\n") == 1, error
-
-
-def changed(array: np.ndarray, value: float) -> np.ndarray:
-    found = array.copy()
-    found[1, 2, 3, 4] = value
-    return found
-
-
-PLAIN = np.zeros((3, 3, 16, 16), np.float32)
-ARRAYS: dict[str, tuple[Any, str]] = {
-    "shape": (np.zeros((3, 3, 16, 15), np.float32), "expected (1, 3, 16, 16), or (n, 3, 16, 16)"),
-    "none": (PLAIN[:0], "expected (1, 3, 16, 16)"),
-    "nan": (changed(PLAIN, np.nan), "has a NaN or infinity"),
-    "infinity": (changed(PLAIN, np.inf), "has a NaN or infinity"),
-    "integers": (PLAIN.astype(np.uint8), "uint8(3, 3, 16, 16) for the input 'x', expected float32"),
-}
-
-
-@pytest.mark.parametrize("case", ARRAYS)
-def test_bad_array(
-    case: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    array, text = ARRAYS[case]
-    np.save(tmp_path / "bad.npy", array)
-    refused([str(model), "--calibration", str(tmp_path / "bad.npy")], text, capsys)
-
-
-def test_bad_requests(
-    model: Path, given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    (empty / "labels.txt").write_text("a\n")
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / "x.png").write_bytes(b"no picture")
-    net, x = str(model), str(given)
-    for words, text in (
-        ([net], "no --calibration, expected a folder of pictures"),
-        ([net, "--samples", "3"], "--samples without --calibration"),
-        ([net, "--calibration", x, "--samples", "0"], "from 1 to"),
-        ([net, "--calibration", x, "--method", "best"], "expected minmax, percentile or entropy"),
-        ([net, "--calibration", str(tmp_path / "none")], "No such file"),
-        ([net, "--calibration", str(empty)], "no picture in it"),
-        ([net, "--calibration", str(broken)], "x.png: no picture that can be read"),
-        ([net, "--calibration", net], "not a complete .npy file"),
-        ([net, "--calibration", x, "--mean", "3"], "expected a folder of pictures"),
-        ([net, "--calibration", x, "-o", str(tmp_path / "q.txt")], ".onnx"),
-        ([net, "--calibration", x, "-o", net], "would be read and written"),
-        ([x, "--calibration", x], "no model, expected one of"),
-    ):
-        refused(words, text, capsys)
-
-
-def test_quantised_already(
-    model: Path, given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, words = tmp_path / "q.onnx", ["--calibration", str(given)]
-    assert quantise.main([str(model), *words, "-o", str(out)]) == 0
-    capsys.readouterr()
-    program = tmp_path / "net.okpu"
-    assert compile_command.main([str(out), "-o", str(program)]) == 0
-    capsys.readouterr()
-    for path in (out, program):
-        assert compile_command.main([str(path), *words]) == 2
-        error = capsys.readouterr().err
-        assert "quantised already" in error and error.count("\n") == 1
-    assert compile_command.main([str(model)]) == 2
-    error = capsys.readouterr().err
-    assert "a float model" in error and "CALIBRATION=" in error and error.count("\n") == 1
 
 
 def bad(case: str) -> bytes:

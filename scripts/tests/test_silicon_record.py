@@ -40,13 +40,6 @@ def test_no_record(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize("flow", [fpga, asic])
-def test_either(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who records does not compare."""
-    assert command.run_command(flow.main, ["--baseline", "--record"]) == 2
-    assert "--baseline and --record together" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("what", ["baseline", "record"])
 def test_other_part(what: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A record is of one part; its own may be named."""
@@ -56,22 +49,6 @@ def test_other_part(what: str, record: Path, capsys: pytest.CaptureFixture[str])
     assert record.read_text() == before
     with pytest.raises(AssertionError, match="the flow began"):
         fpga.main(["--config=nano_fpga", "--part=85k", f"--{what}"])
-
-
-@pytest.mark.parametrize("words", [["--config=nano_fpga", "--map-only"], ["--config=k210"]])
-def test_seed_of_nothing(words: list[str], record: Path, capsys) -> None:
-    """What is only mapped has no placement."""
-    assert command.run_command(fpga.main, [*words, "--seed=2"]) == 2
-    assert "a seed is of the placement" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("word", ["--place-only", "--route"])
-def test_no_part(word: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What no ECP5 holds is not placed; how far it gets is one of three."""
-    assert command.run_command(fpga.main, ["--config=k210", word]) == 2
-    assert "k210 has no part, expected neither --place nor --route" in capsys.readouterr().err
-    assert command.run_command(fpga.main, ["--config=nano_fpga", "--map-only", word]) == 2
-    assert f"--map and {word.removesuffix('-only')} together" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

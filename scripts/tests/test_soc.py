@@ -92,29 +92,6 @@ def test_a_wrong_result_is_seen(
     assert "inference 3, layer 3: 1 of 10 bytes differ" in said and "FAIL" in said
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--devices", "2"), "expected --program=stream"),
-        (("--model", "digits", "digits"), "2 models, expected at most --devices=1"),
-        (("--model", "nothing.npz"), "nothing.npz"),
-        (("--images", "2", "--program", "k210"), "--images=2 with --program=k210, expected"),
-        (("--images", "2", "--program", "recovery"), "expected --program=run or stream"),
-        (("--quiet",), "--quiet with --program=run, expected --program=stream"),
-        (("--images", "1000"), "--images=1000 with --model=digits, expected"),
-    ],
-)
-def test_bad_requests(
-    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One line, exit status 2."""
-    try:
-        error = run(capsys, *words, status=2)
-    except soc.UsageError as usage:
-        error = f"{usage}\n"
-    assert said in error and error.count("\n") == 1
-
-
 def test_inputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """SEED chooses the digits; a file that is called digits has random bytes of its own shape."""
     seen: list[tuple] = []
