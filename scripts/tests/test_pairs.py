@@ -4,12 +4,8 @@
 import itertools
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu import digits
 from openkpu_tools import command
 from openkpu_tools.commands import sim
 from openkpu_tools.registry import COMMANDS
@@ -79,20 +75,6 @@ NEVER = {
 NOT_QUANTISED = {("image", "input"), ("image", "images")}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("pairs")
-    (place / "m.kmodel").write_bytes(CONTAINERS["v3"])
-    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(place / "p.png")
-    digits.load_network().save(place / "n.npz")
-    np.save(place / "i.npy", digits.load_data()[1].pixels[:2])
-    (place / "v.npz").touch()
-    (place / "d.json").touch()
-    (place / "l.txt").write_text("digit\n")
-    (place / "q.onnx").write_bytes((digits.FOLDER / "residual_qdq.onnx").read_bytes())
-    return place
-
-
 def cases() -> list[tuple[str | None, tuple[str, str]]]:
     """Every pair of options with every thing to run; whether it may be is MAY's and NEVER's."""
     others = [name for name in GOOD if name not in MAY]
@@ -111,9 +93,9 @@ def test_every_option_is_here() -> None:
 
 
 @pytest.mark.check
-def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pair(samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsed only: what fits is taken, the rest is refused with a word of the pair."""
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(samples)
     taken = 0
     for what, pair in cases():
         names = [*([what] if what else []), *pair]
