@@ -18,7 +18,7 @@ Refused = Callable[..., str]
 
 
 @pytest.fixture
-def refused(capfd: pytest.CaptureFixture[str]) -> Refused:
+def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
     """Runs a command, or a main, that must end with status 2: nothing printed (unless ``printed``)
     and one line of error with all the texts, which is returned.
 
@@ -31,9 +31,9 @@ def refused(capfd: pytest.CaptureFixture[str]) -> Refused:
         main: command.Main = registry.dispatch,
         printed: bool = False,
     ) -> str:
-        capfd.readouterr()
+        capsys.readouterr()
         status = command.run_command(main, list(words))
-        out, err = capfd.readouterr()
+        out, err = capsys.readouterr()
         lines = [line for line in err.splitlines() if "builds go to" not in line]
         assert status == 2 and (printed or not out), out + err
         assert len(lines) == 1 and lines[0].startswith(("error: ", "kmodel: ")), err

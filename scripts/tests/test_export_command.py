@@ -22,6 +22,8 @@ from openkpu.network.network import Network
 from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import export
 from openkpu_tools.foreign import train_networks
+from scripts.tests.checkouts import ran
+from scripts.tests.conftest import Refused
 
 BASE = 0x80000000
 TFLITE = ROOT / "models" / "openkpu" / "digits" / "separable_int8.tflite"
@@ -69,8 +71,7 @@ def test_files_hold_the_same_image(tmp_path: Path, capsys: pytest.CaptureFixture
     )
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     command = ["gcc", *flags, "-o", tmp_path / "check", code, tmp_path / "net.c"]
-    built = subprocess.run(command, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
+    ran(*command)
     assert subprocess.run([tmp_path / "check"], capture_output=True, check=True).stdout == data
 
 
@@ -104,16 +105,13 @@ def test_linker_places_the_image(chip: str, base: int, tmp_path: Path) -> None:
     elf = tmp_path / "elf"
     link = ["ld", "--gc-sections", "-static", "-e", "_start", "-T", "net.ld", "-T", "chip.ld"]
     for command in (["gcc", *flags, "main.c", "net.c"], [*link, "-o", elf, "main.o", "net.o"]):
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    said = subprocess.run(["nm", elf], capture_output=True, text=True, check=True).stdout
-    symbols = {line.split()[-1]: int(line.split()[0], 16) for line in said.splitlines()}
+        ran(*command, cwd=tmp_path)
+    symbols = {line.split()[-1]: int(line[:16], 16) for line in ran("nm", elf).stdout.splitlines()}
     assert symbols["net_image"] == base
     assert 0x1000 < symbols["_etext"] <= symbols["data"] < symbols["bss"] < symbols["_end"] < 0x2000
-    said = subprocess.run(["objdump", "-h", elf], capture_output=True, text=True, check=True).stdout
     found = {
         w[1]: [int(n, 16) for n in w[2:5]]
-        for w in map(str.split, said.splitlines())
+        for w in map(str.split, ran("objdump", "-h", elf).stdout.splitlines())
         if w[2:] and w[0].isdigit()
     }  # size, address, address of loading
     size = (tmp_path / "net.bin").stat().st_size
@@ -186,9 +184,9 @@ def test_names_and_comments_are_safe() -> None:
 def driver(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The driver's image functions as a library of this machine."""
     made = tmp_path_factory.mktemp("driver") / "image.so"
-    files = [str(ROOT / "sw" / f"openkpu{part}.c") for part in ("", "_image")]
+    files = [ROOT / "sw" / f"openkpu{part}.c" for part in ("", "_image")]
     flags = ["-std=c99", "-shared", "-fPIC", f"-I{ROOT / 'sw'}", f"-I{ROOT / 'include'}"]
-    subprocess.run(["gcc", *flags, "-o", str(made), *files], check=True)
+    ran("gcc", *flags, "-o", made, *files)
     return ctypes.CDLL(str(made))
 
 
@@ -278,7 +276,7 @@ def test_results_of_words(driver: ctypes.CDLL) -> None:
 
 
 def test_a_float_model_is_compiled_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], refused: Refused
 ) -> None:
     """One line says how to get an .okpu file; that file is exported."""
     pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
@@ -291,10 +289,8 @@ def test_a_float_model_is_compiled_first(
     model, samples, program = (tmp_path / n for n in ("float.onnx", "x.npy", "net.okpu"))
     model.write_bytes(made.SerializeToString())
     np.save(samples, digits.load_data()[0].images[:8].astype(np.float32) / 16)
-    assert run(tmp_path, "--model", str(model)) == 2
-    error = capsys.readouterr().err
-    assert "float.onnx: a float model, expected a quantised one, or the .okpu file" in error
-    assert error.count("\n") == 1
+    text = "float.onnx: a float model, expected a quantised one, or the .okpu file"
+    refused(["export", "--model", str(model), "--output", str(tmp_path / "net")], text)
     words = [str(model), "--calibration", str(samples), "-o", str(program), "--config", "nano"]
     assert compile_command.main(words) == 0
     assert run(tmp_path, "--model", str(program), "--config", "nano") == 0

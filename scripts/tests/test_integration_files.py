@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -19,6 +18,7 @@ from openkpu_tb.core.registers import Err
 from openkpu_tb.simrun import prepare_path
 from openkpu_tools.documents import integration_files, register_formats
 from openkpu_tools.documents.svd import svd
+from scripts.tests.checkouts import ran
 from scripts.tests.test_docs import DOCS, blocks, ports, section
 
 FIRST = ROOT / "tb" / "first_layer"
@@ -49,10 +49,8 @@ def first_layer(folder: Path, *more: str) -> str:
     """Output of the bench, with the data of a folder."""
     rtl = [str(ROOT / name) for name in integration_files.rtl_sources()]
     command = ["iverilog", "-g2005", f"-I{ROOT}/rtl/include", f"-I{FIRST}", "-o", "bench", *more]
-    command += ["-s", "first_layer_tb", str(FIRST / "first_layer_tb.v"), *rtl]
-    subprocess.run(command, cwd=folder, check=True)
-    done = subprocess.run(["vvp", "bench"], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout
+    ran(*command, "-s", "first_layer_tb", FIRST / "first_layer_tb.v", *rtl, cwd=folder)
+    return ran("vvp", "bench", cwd=folder).stdout
 
 
 @pytest.mark.check
@@ -73,9 +71,7 @@ def test_first_layer(tmp_path: Path) -> None:
 def fusesoc(folder: Path, *words: str) -> str:
     """What FuseSoC says; it must succeed."""
     prepare_path()
-    command = [sys.executable, "-m", "fusesoc.main", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ran(sys.executable, "-m", "fusesoc.main", *words, cwd=folder)
     return done.stdout + done.stderr
 
 

@@ -11,6 +11,7 @@ from openkpu import digits
 from openkpu.judges import agreement, litert, mlperf, ort
 from openkpu_tools import command, marked
 from openkpu_tools.verification import judge
+from scripts.tests.conftest import Refused
 
 pytest.importorskip("ai_edge_litert", reason="make setup GROUPS=test brings LiteRT")
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
@@ -39,11 +40,10 @@ def test_not_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 
 def test_write_needs_all_models(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, refused: Refused, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENKPU_SHARED", str(tmp_path))
-    assert command.run_command(judge.main, ["--write"]) == command.BAD_REQUEST
-    assert "OPENKPU_SHARED names the folder" in capsys.readouterr().err
+    refused(["judge", "--write"], "OPENKPU_SHARED names the folder")
 
 
 def test_page_has_every_model() -> None:

@@ -12,33 +12,22 @@ import pytest
 from openkpu import __version__
 from openkpu.checkout import ROOT, python_path
 from openkpu_tools import command, registry
+from scripts.tests.checkouts import UNSET, ran
 
 pytestmark = pytest.mark.check
 
 VECTOR = ROOT / "models/tests/data/vectors/raw_pool0.npz"
-UNSET = ("SEED", "MAKEFLAGS", "MAKELEVEL", "PYTHONUNBUFFERED")
 ENV = {k: v for k, v in os.environ.items() if k not in UNSET}
 
 
 def openkpu(*args: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "openkpu", *args],
-        cwd=cwd,
-        env={**ENV, "PYTHONPATH": python_path(), **env},
-        capture_output=True,
-        text=True,
-    )
+    return ran(sys.executable, "-m", "openkpu", *args, cwd=cwd, status=None, also=env)
 
 
 def make(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """From elsewhere, as a user with -C."""
-    return subprocess.run(
-        ["make", "--no-print-directory", "-C", str(ROOT), *args],
-        cwd="/",
-        env={**ENV, **(env or {})},
-        capture_output=True,
-        text=True,
-    )
+    words = ("make", "--no-print-directory", "-C", ROOT, *args)
+    return ran(*words, cwd="/", status=None, env=ENV, also=env or {})
 
 
 def test_version_and_help() -> None:
@@ -54,13 +43,7 @@ def test_version_and_help() -> None:
 def test_python_without_assertions(level: str) -> None:
     """What they check would pass unseen."""
     for words in (["-m", "openkpu", "configs"], ["-m", "pytest", "tb/fifo", "--collect-only"]):
-        found = subprocess.run(
-            [sys.executable, *words],
-            cwd=ROOT,
-            env={**ENV, "PYTHONPATH": python_path(), "PYTHONOPTIMIZE": level},
-            capture_output=True,
-            text=True,
-        )
+        found = ran(sys.executable, *words, status=None, PYTHONOPTIMIZE=level)
         assert found.returncode in (2, 4) and not found.stdout, found.stdout
         (line,) = found.stderr.strip().splitlines()
         assert "-O or PYTHONOPTIMIZE is set, expected Python with assertions" in line
@@ -152,9 +135,7 @@ CLOSED = "error: the standard output is closed, expected it open (> /dev/null dr
 
 
 def in_shell(line: str) -> subprocess.CompletedProcess[str]:
-    env = {**ENV, "PYTHONPATH": python_path()}
-    words = ["bash", "-c", f"exec {line}"]
-    return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    return ran("bash", "-c", f"exec {line}", status=None)
 
 
 @pytest.mark.parametrize("runner", RUNNERS)

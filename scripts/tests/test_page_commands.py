@@ -89,6 +89,35 @@ def test_commands_are_found() -> None:
             parse(by_make, words)
 
 
+# that take a second; what some of them would write is compared instead
+CHEAP = {"configs": [], "silicon": [], "predict": [], "fields": ["--check"]}
+CHEAP |= {"registers": ["--check"], "integration": ["--check"]}
+
+
+def cheap() -> list[list[str]]:
+    """Command lines of the pages that need no file and take no time."""
+    found = []
+    for page in PAGES:
+        for by_make, (name, *rest) in shown(page.read_text(encoding="utf-8")):
+            if by_make and name in CHEAP and all("=" in word for word in rest):
+                given = dict(word.split("=", 1) for word in rest)
+                if "" in given.values() or any("." in value for value in given.values()):
+                    continue
+                rest = registry.words_of(name, [name], given)
+            if name in CHEAP and not any("." in word or word.isupper() for word in rest):
+                found.append([name, *rest, *CHEAP[name]])
+    return [*map(list, dict.fromkeys(map(tuple, found)))]
+
+
+@pytest.mark.parametrize("words", cheap(), ids=" ".join)
+def test_cheap_commands_run(words: list[str]) -> None:
+    assert registry.dispatch(words) == 0
+
+
+def test_cheap_commands_are_found() -> None:
+    assert {words[0] for words in cheap()} == set(CHEAP)
+
+
 @pytest.mark.parametrize("name", sorted(registry.COMMANDS))
 def test_help_of_every_variable(name: str) -> None:
     """A meaning, apart from the name, with the default once."""

@@ -186,6 +186,7 @@ soc --images 2 --program recovery | expected --program=run or stream
 soc --quiet | --quiet with --program=run, expected --program=stream
 soc --images 1000 | --images=1000 with --model=digits, expected
 
+sim,predict,stream --golden --network {DIGITS}/network.npz --config nano_fpga | network.npz: layer 0: BAD_ADDR
 predict --model= | --model='': expected a name
 predict --model "two  spaces" | error: --model: two  spaces: No such file or directory
 predict --model " " | error: --model:  : No such file or directory

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from openkpu_tools import command
 from openkpu_tools.documents import silicon_table
 from openkpu_tools.flows import eda, fpga, silicon_record, synth
 from openkpu_tools.flows.asic import flow as asic
+from scripts.tests.conftest import Refused
 
 FIGURES = {"LUT": 1000, "flip-flops": 500, "DSP": 7, "block RAM": 9}
 
@@ -32,20 +32,18 @@ def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("flow", [fpga, asic])
-def test_no_record(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_record(flow, record: Path, refused: Refused) -> None:
     """Said before the flow, not after the hour that it takes."""
-    assert command.run_command(flow.main, ["--config=k210", "--baseline"]) == 2
-    said = capsys.readouterr().err
-    assert "no figures are recorded for k210, expected one of nano_fpga" in said
-    assert said.count("\n") == 1
+    text = "no figures are recorded for k210, expected one of nano_fpga"
+    refused(["--config=k210", "--baseline"], text, main=flow.main)
 
 
 @pytest.mark.parametrize("what", ["baseline", "record"])
-def test_other_part(what: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_part(what: str, record: Path, refused: Refused) -> None:
     """A record is of one part; its own may be named."""
     before = record.read_text()
-    assert command.run_command(fpga.main, ["--config=nano_fpga", "--part=45k", f"--{what}"]) == 2
-    assert "the record of nano_fpga is of LFE5U-85F" in capsys.readouterr().err
+    words = ["fpga", "--config=nano_fpga", "--part=45k", f"--{what}"]
+    refused(words, "the record of nano_fpga is of LFE5U-85F")
     assert record.read_text() == before
     with pytest.raises(AssertionError, match="the flow began"):
         fpga.main(["--config=nano_fpga", "--part=85k", f"--{what}"])

@@ -19,6 +19,7 @@ from openkpu.compiler.form.graph import Graph
 from openkpu_tools.commands import predict, run_stream, sim
 from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import quantise
+from scripts.tests.conftest import Refused
 
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
 
@@ -185,18 +186,10 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("main", MAINS, ids=lambda m: m.__module__.rpartition(".")[2])
 @pytest.mark.tier(check=["compile-*", "predict-*", "run_stream-*", "sim-*"])
-def test_refused(
-    case: str, main: Main, words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused(case: str, main: Main, words: list[str], refused: Refused) -> None:
     more, text = REFUSED[case]
-    assert main([*_model(main, words), *more]) == 2
-    error = capsys.readouterr().err
-    assert text in error and error.count("\n") == 1
-
-
-def _model(main: Main, words: list[str]) -> list[str]:
-    """A model as the command names it."""
-    return ["--model", *words] if main in MAINS[2:] else list(words)
+    given = ["--model", *words] if main in MAINS[2:] else words
+    refused([*given, *more], text, main=main)
 
 
 # ------------------------------------------------------------------- predict and stream

@@ -23,7 +23,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from openkpu.checkout import ROOT
-from openkpu_tb import mutants
 from openkpu_tb.mutants import Fault
 from openkpu_tb.simrun import builds
 from openkpu_tools import command, registry
@@ -197,15 +196,12 @@ def trouble(log: str) -> str:
 
 
 def stage(folder: Path, module: str, fault: Fault | None = None) -> list[Path]:
-    """Copy what a proof needs into ``folder``, with the fault; UsageError when it has no place."""
+    """Copy what a proof needs into ``folder``, with the fault; FaultError when it has no place."""
     files = proofs.files_of(module)
     for path in files:
         text = path.read_text()
         if fault and path == proofs.ROOT / fault.file:
-            try:
-                text = fault.planted(text)
-            except mutants.FaultError as error:
-                raise command.UsageError(str(error)) from None
+            text = fault.planted(text)
         (folder / path.name).write_text(text)
     return files
 

@@ -42,16 +42,13 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def places(plan: mutate_benches.MutantPlan) -> dict[str, list[Mutation]]:
-    """{module: its mutations}; UsageError for a file that does not parse."""
-    try:
-        sources = [
-            mutate_source.Source(f.read_bytes(), str(f.relative_to(ROOT)), ROOT / plan.includes)
-            for f in sorted(ROOT.glob(plan.rtl))
-        ]
-        ports = {source.called: source.inputs() for source in sources}
-        return {source.called: mutate_places.find(source, ports) for source in sources}
-    except mutate_source.SyntaxTrouble as error:
-        raise command.UsageError(str(error)) from None
+    """{module: its mutations}; SyntaxTrouble for a file that does not parse."""
+    sources = [
+        mutate_source.Source(f.read_bytes(), str(f.relative_to(ROOT)), ROOT / plan.includes)
+        for f in sorted(ROOT.glob(plan.rtl))
+    ]
+    ports = {source.called: source.inputs() for source in sources}
+    return {source.called: mutate_places.find(source, ports) for source in sources}
 
 
 def chosen(
@@ -138,8 +135,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         with judge.working(builds() / "mutants", args.jobs):
             verdicts = judged(judge, equivalent, args.level, args.jobs)
         whole = args.module is None and args.kind == "logic" and args.level == LEVELS[-1]
-    except mutate_run.BenchError as error:
-        return command.complain(error)
     finally:
         if args.record:
             store.record(recorded, whole)

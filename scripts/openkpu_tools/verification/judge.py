@@ -49,10 +49,7 @@ def shared() -> Path:
 
 def read(path: Path) -> tuple[bytes, Graph]:
     """A TFLite or ONNX file, and its graph."""
-    try:
-        return files.read_bytes(path, CompileError), source.read_graph(path)
-    except CompileError as error:
-        raise command.UsageError(str(error)) from None
+    return files.read_bytes(path, CompileError), source.read_graph(path)
 
 
 def random_inputs(graph: Graph, count: int) -> Iterator[Values]:

@@ -12,14 +12,12 @@ from pathlib import Path
 
 from openkpu import configs
 from openkpu.compiler.calibration import precision
-from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import quantised_model
 from openkpu_tools import registry
 from openkpu_tools.command import (
     UsageError,
     check_output,
     check_outputs,
-    complain,
     option,
     write_json,
     writing,
@@ -43,12 +41,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    try:
-        args = parse(argv)
-        found = quantised_model(args.model, args.request, args.config, args.shape)
-        costs = precision.measure_precision(found)
-    except (UsageError, configs.ConfigError, CompileError) as error:
-        return complain(error)
+    args = parse(argv)
+    found = quantised_model(args.model, args.request, args.config, args.shape)
+    costs = precision.measure_precision(found)
     print(found.summary)
     print()
     for line in precision.precision_lines(costs):
