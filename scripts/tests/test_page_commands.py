@@ -15,6 +15,7 @@ from openkpu_tools.setup.help import of_variable
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
+SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)  # code in a line
 SHOWN = re.compile(r"(?:[A-Z_]+=\S+ )?(make|(?:\S+ -m )?openkpu) ([a-z].*)")
 
 
@@ -23,7 +24,7 @@ def shown(text: str) -> Iterator[tuple[bool, list[str]]]:
     blocks = [block.replace("\\\n", " ") for block in FENCE.findall(text)]
     lines = [line.strip() for block in blocks for line in block.splitlines()]
     plain = FENCE.sub("", text)
-    lines += [" ".join(word.split()) for word in re.findall(r"`([^`]+)`", plain)]
+    lines += [" ".join(code.split()) for _, code in SPAN.findall(plain)]
     for line in lines:
         if found := SHOWN.match(line):
             yield found[1] == "make", shlex.split(found[2], comments=True)
