@@ -75,7 +75,7 @@ def test_make_in_a_path_with_a_space(tmp_path: Path) -> None:
     venv.parent.mkdir(parents=True)
     mine = Path(sys.prefix)
     venv.symlink_to(mine)
-    vectors = "VECTORS=models/tests/data/vectors/raw_pool7.npz"
+    vectors = f"VECTORS={ROOT / 'models/tests/data/vectors/raw_pool7.npz'}"
     words = ("make", "-C", root, "sim", "SIM=icarus", "CONFIG=nano", vectors, "REPORT=r s.json")
     result = ran(*words, cwd="/")
     assert "3 of 3 layers run, 0 mismatching bytes" in result.stdout
