@@ -52,13 +52,6 @@ def report(cycles: int) -> dict:
     return {"config": "nano", "layers": [layer], "totals": totals}
 
 
-@pytest.mark.parametrize("name", ["rows", "targets", "others"])
-def test_page_has_the_record(name: str) -> None:
-    """Tables that need no published model."""
-    table = marked.part(bench_tables.PAGE, f"bench-{name}")
-    assert table == "\n".join(bench_tables.TABLES[name](RECORD))
-
-
 def test_tables_go_to_the_page(tmp_path: Path) -> None:
     """Those of which something was measured; the others stay."""
     page = tmp_path / "page.md"

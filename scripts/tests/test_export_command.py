@@ -280,11 +280,7 @@ def test_a_float_model_is_compiled_first(
 ) -> None:
     """One line says how to get an .okpu file; that file is exported."""
     pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
-    params = {
-        key.partition("/")[2]: value
-        for key, value in train_networks.load_params().items()
-        if key.startswith("separable")
-    }
+    params = train_networks.own_params(train_networks.load_params(), "separable")
     made = train_networks.float_onnx(train_networks.NETWORKS["separable"], params)
     model, samples, program = (tmp_path / n for n in ("float.onnx", "x.npy", "net.okpu"))
     model.write_bytes(made.SerializeToString())

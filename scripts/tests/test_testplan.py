@@ -60,8 +60,3 @@ def test_unchanged_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {f"{file}::test_a": {"": RunResult("", "failed")}}
     (row,) = testplan.testplan_rows([entry("netlists", file)], failed)
     assert row.state == "no passing test"
-
-
-def test_check(capsys: pytest.CaptureFixture[str]) -> None:
-    assert testplan.main(["--check"]) == 0
-    assert "every item of the specification" in capsys.readouterr().out

@@ -86,4 +86,4 @@ def header() -> str:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when the header is stale."""
     check = registry.parse_command("fields", argv).check
-    return generated.write_or_compare("fields", {HEADER: header()}, check)
+    return generated.write_or_compare("openkpu fields", {HEADER: header()}, check)

@@ -228,4 +228,4 @@ def main(argv: list[str] | None = None) -> int:
         wanted = outputs()
     except (RDLCompileError, OSError) as error:
         raise command.UsageError(f"{SOURCE}: {error}") from None
-    return generated.write_or_compare("registers", wanted, check)
+    return generated.write_or_compare("openkpu registers", wanted, check)

@@ -171,4 +171,4 @@ def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when a file is stale."""
     check = registry.parse_command("integration", argv).check
     texts = {ROOT / name: text for name, text in files().items()}
-    return generated.write_or_compare("integration", texts, check)
+    return generated.write_or_compare("openkpu integration", texts, check)

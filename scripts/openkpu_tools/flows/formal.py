@@ -8,7 +8,6 @@ decided as rtl/proofs.toml asks, or when a broken module is proven. `--quick` le
 out, if nothing that they are of has changed since `--record`. See docs/formal.md.
 """
 
-import argparse
 import contextlib
 import dataclasses
 import json
@@ -362,14 +361,9 @@ def run_faults(chosen: list[Proof], jobs: int) -> int:
     return int(missed > 0)
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    return registry.parse_command("formal", argv)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when all properties hold, 1 when not, 2 for a bad request."""
-    args = arguments(argv)
+    args = registry.parse_command("formal", argv)
     command.apart(args, ("mutants", "record"), why="a broken module proves nothing")
     environment()
     every = proofs.load_proofs()

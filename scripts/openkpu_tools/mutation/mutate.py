@@ -9,7 +9,6 @@ those that were used into the repository, so that the next commit judges anew on
 Exit status 1 when a mutant survives where none may, or the score is below the goal.
 """
 
-import argparse
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -34,11 +33,6 @@ from openkpu_tools.mutation.mutate_places import Mutation
 PLAN = "tb/mutation/benches.toml"
 REPORTS = ROOT / "reports"
 GROUPS = {"logic": mutate_places.LOGIC, "wiring": mutate_places.WIRING}
-
-
-def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
-    return registry.parse_command("mutate", argv)
 
 
 def places(plan: mutate_benches.MutantPlan) -> dict[str, list[Mutation]]:
@@ -115,7 +109,7 @@ def judged(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0 when the goal is met, 1 when not, 2 for a bad request."""
-    args = arguments(argv)
+    args = registry.parse_command("mutate", argv)
     plan = mutate_benches.load_benches(ROOT, args.plan)
     found = places(plan)
     everything = [m for own in found.values() for m in own]
