@@ -189,7 +189,11 @@ def test_a_box_in_cells_is_its_rtl(box: tuple[Path, dict], tmp_path: Path) -> No
     [
         ({"type": "LUT5"}, eda.ToolError, "Module `\\\\LUT5' .* is not part of the design"),
         ({"parameters": {"REG_PIPELINE_CLK": "CLK0"}}, eda.ToolError, "REG_PIPELINE_CLK"),
-        ({"parameters": {"REG_OUTPUT_CE": "CE1"}}, AssertionError, "REG_OUTPUT_CE"),
+        (
+            {"parameters": {"REG_OUTPUT_CE": "CE1"}},
+            AssertionError,
+            "ILLEGAL_REGISTER_OF_MULT18X18D",
+        ),
     ],
 )
 def test_what_is_not_known_is_refused(
