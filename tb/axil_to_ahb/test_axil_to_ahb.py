@@ -7,7 +7,7 @@ from typing import Any
 
 import cocotb
 import pytest
-from cocotb.triggers import Combine, RisingEdge
+from cocotb.triggers import ClockCycles, Combine, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiProt, AxiResp
 from cocotbext.axi import axil_channels as channels
 
@@ -189,12 +189,10 @@ async def reset_in_an_access(dut) -> None:
     for cycles in range(1, 14):
         access = raw.write(RAM, 1, 6) if cycles & 1 else raw.read(RAM)
         task = cocotb.start_soon(access)
-        for _ in range(cycles):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, cycles)
         task.cancel()
         dut.rst.value = 1
-        for _ in range(2):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, 2)
         assert not int(dut.s_axil_bvalid.value) and not int(dut.s_axil_rvalid.value)
         dut.rst.value = 0
         await RisingEdge(dut.clk)

@@ -5,20 +5,12 @@ import random
 
 import cocotb
 import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
+from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
 
-
-async def reset(dut) -> None:
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-    for name in ("flush", "in_valid", "in_data", "in_off", "in_cnt", "take"):
-        getattr(dut, name).value = 0
-    dut.rst.value = 1
-    for _ in range(3):
-        await RisingEdge(dut.clk)
-    dut.rst.value = 0
+INPUTS = ("flush", "in_valid", "in_data", "in_off", "in_cnt", "take")
 
 
 async def traffic(dut, cycles: int, p_in: float, taker, p_flush: float = 0.0) -> tuple[int, int]:
@@ -61,7 +53,7 @@ async def traffic(dut, cycles: int, p_in: float, taker, p_flush: float = 0.0) ->
 
 @cocotb.test()
 async def random_traffic(dut) -> None:
-    await reset(dut)
+    await reset(dut, *INPUTS)
     n_out = int(dut.OUT_BYTES.value)
     for p_in, p_take in ((1.0, 0.3), (0.3, 1.0), (0.8, 0.8)):
 
@@ -75,7 +67,7 @@ async def random_traffic(dut) -> None:
 @cocotb.test()
 async def one_word_per_cycle(dut) -> None:
     """A consumer that takes whole windows never stops an input of one word per cycle."""
-    await reset(dut)
+    await reset(dut, *INPUTS)
     n_out, n_in = int(dut.OUT_BYTES.value), int(dut.IN_BYTES.value)
     cycles = 300
     words, taken = await traffic(dut, cycles, 1.0, lambda a: n_out if a >= n_out else 0)

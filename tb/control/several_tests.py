@@ -15,6 +15,7 @@ from itertools import permutations
 import cocotb
 
 from openkpu.layer.regmap import ERROR_CODES
+from openkpu_tb.core.block_bench import block_test
 from tb.control.fault_tests import CODES, LEAST, LIST, STORE, WEIGHT, the_error, whole
 from tb.control.neighbours import Neighbours
 from tb.control.test_control import Network, bad_layer, begin, layer, network_layers
@@ -192,10 +193,9 @@ async def three_of_a_stream(dut) -> None:
     await every_order(dut, 3, 60)
 
 
-@cocotb.test()
-async def stopped_before(dut) -> None:
+@block_test(begin)
+async def stopped_before(n: Neighbours) -> None:
     """The stream ends before the inference that failed begins: nobody reads any of it."""
-    n = await begin(dut)
     ahead = [failure for failure in FAILURES if failure.ahead]
     for some in permutations(ahead, 2):
         run = Stream(n, random.randrange(2), 1)
@@ -253,10 +253,9 @@ async def settle(n: Neighbours) -> list[dict[str, int]]:
     return [e.info for e in n.kinds("ev_err")]
 
 
-@cocotb.test()
-async def around_the_change(dut) -> None:
+@block_test(begin)
+async def around_the_change(n: Neighbours) -> None:
     """A failure of the next inference in every cycle around the one in which that one begins."""
-    n = await begin(dut)
     for failure in (f for f in FAILURES if f.ahead):
         run = Stream(n, 0, 2)
 
@@ -274,13 +273,12 @@ async def around_the_change(dut) -> None:
             await whole(n)
 
 
-@cocotb.test()
-async def around_a_refusal(dut) -> None:
+@block_test(begin)
+async def around_a_refusal(n: Neighbours) -> None:
     """A failure around the cycle in which a layer of its list is refused, or found changed.
 
     Data of the layers before end the run, the list behind the layer does not.
     """
-    n = await begin(dut)
     for failure in FAILURES:
         bad, code = bad_layer()
         event = "list_changed" if failure.ahead else "dec_err"
@@ -320,10 +318,9 @@ async def around_a_refusal(dut) -> None:
             await whole(n)
 
 
-@cocotb.test()
-async def around_the_watchdog(dut) -> None:
+@block_test(begin)
+async def around_the_watchdog(n: Neighbours) -> None:
     """A failure around the watchdog's: one error, and a transfer before the watchdog."""
-    n = await begin(dut)
     for failure in FAILURES:
         run = Stream(n, 0, 1)
 
@@ -343,10 +340,9 @@ async def around_the_watchdog(dut) -> None:
             await whole(n)
 
 
-@cocotb.test()
-async def around_a_reset(dut) -> None:
+@block_test(begin)
+async def around_a_reset(n: Neighbours) -> None:
     """A failure around a soft reset: of what it leaves behind the next run knows nothing."""
-    n = await begin(dut)
     for failure in FAILURES:
         run = Stream(n, random.randrange(2), 1)
         for offset in NEAR:
@@ -373,10 +369,9 @@ async def around_a_reset(dut) -> None:
             await whole(n)
 
 
-@cocotb.test()
-async def refusal_at_the_drain(dut) -> None:
+@block_test(begin)
+async def refusal_at_the_drain(n: Neighbours) -> None:
     """A refused layer that waits is reported as soon as the layers before it are done."""
-    n = await begin(dut)
     for good in (1, 2, 3):
         n.log.clear()
         n.silent = {"seq_done"}

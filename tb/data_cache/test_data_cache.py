@@ -15,10 +15,10 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer import airam
+from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import PackedView
-from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
 from tb.data_cache.requesters import LEAD, Move, Port, Weights, check_weights, drive_weights
 from tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
@@ -41,8 +41,10 @@ def in_a_row(*periods: int) -> int:
     return cycles
 
 
-class Bench:
+class Bench(BlockBench):
     """All requesters of the AI RAM, a cycle at a time."""
+
+    inputs = INPUTS
 
     def __init__(self, dut, rates: dict[str, float]) -> None:
         lanes, path = int(dut.AHB_W.value) // 8, int(dut.PATH.value)
@@ -57,7 +59,7 @@ class Bench:
             "kept_req": (layout("req", OWNER_BITS=OWNER_BITS), "weights_"),
             "kept": (layout("kept"), "kept_"),
         }
-        self.dut = PackedView(dut, ports)
+        super().__init__(PackedView(dut, ports))
         self.lanes, self.path = lanes, path
         self.rows, self.patience = int(dut.ROWS.value), int(dut.PATIENCE.value)
         self.size = 64 * self.rows
@@ -357,8 +359,7 @@ class Bench:
             port.p = 0.0
         while any(self.moves.values()) or self.weights or any(p.asks for p in self.ports.values()):
             await self.step()
-        for _ in range(5):
-            await self.step()
+        await self.steps(5)
 
 
 def evenly(p: float, **others: float) -> dict[str, float]:
@@ -378,8 +379,8 @@ async def all_at_once(dut) -> None:
     """Several mixes of requests; the memory holds what was written, and nothing else changed."""
     met: Counter[str] = Counter()
     for n, rates in enumerate(RATES):
-        await reset(dut, *INPUTS, start_clock=n == 0)
         bench = Bench(dut, rates)
+        await bench.reset()
         await bench.fill_all()
         for _ in range(1600):
             await bench.step()
@@ -399,13 +400,12 @@ async def all_at_once(dut) -> None:
 @cocotb.test()
 async def stop_any_time(dut) -> None:
     """Stop drops load and unload; the others go on, and the next maps are whole."""
-    await reset(dut, *INPUTS)
     bench = Bench(dut, evenly(0.6))
+    await bench.reset()
     await bench.fill_all()
     dropped: Counter[str] = Counter()
     for _ in range(12):
-        for _ in range(random.randint(30, 250)):
-            await bench.step()
+        await bench.steps(random.randint(30, 250))
         for move in bench.moves.values():
             if move is not None and move.wait == 0:
                 move.wait = LEAD  # none begins in this cycle

@@ -6,7 +6,7 @@ import random
 import cocotb
 import pytest
 from cocotb.clock import Clock
-from cocotb.triggers import ReadOnly, RisingEdge
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.simrun import SIMS, run_bench
@@ -65,8 +65,7 @@ async def every_cycle(dut) -> None:
     dut.flush.value = dut.run.value = 0
     bench.drive("nothing")
     dut.rst.value = 1
-    for _ in range(2):
-        await RisingEdge(dut.clk)
+    await ClockCycles(dut.clk, 2)
     for cycle in range(1500):
         rst, flush = int(random.random() < 0.02), int(random.random() < 0.05)
         running = int(random.random() < 0.7)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import cocotb
 import pytest
 from cocotb.clock import Clock
-from cocotb.triggers import ReadOnly, RisingEdge
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.pipeline_bench import join_words
@@ -158,8 +158,7 @@ async def check(bench: Bench, cycles: int) -> dict[str, int]:
     bench.situation({"hold": 0, "refuse_hold": 0, "ready": 0, "fail": 0})
     bench.propose({"want": 0, "store": 0, "one": 0})
     dut.rst.value = 1
-    for _ in range(2):
-        await RisingEdge(dut.clk)
+    await ClockCycles(dut.clk, 2)
     dut.rst.value = 0
     chance: dict[str, float] = {}
     for cycle in range(cycles):

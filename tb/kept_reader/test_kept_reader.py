@@ -136,7 +136,7 @@ async def dropped(dut) -> None:
             view.ram_gnt.value = int(dut.ram_req.value) & random.getrandbits(1)
             await RisingEdge(dut.clk)
         view.req_valid.value = view.ram_gnt.value = 0
-        await reset(dut, *INPUTS, start_clock=False)
+        await reset(dut, *INPUTS)
         await bench.play([a_request(bench.path) for _ in range(3)], 0.8, 0.8)
 
 

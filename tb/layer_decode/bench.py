@@ -4,7 +4,7 @@
 import random
 from dataclasses import dataclass
 
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu.arithmetic import fp16
 from openkpu.arithmetic.integers import ceil_div
@@ -13,8 +13,8 @@ from openkpu.layer.argument import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg,
 from openkpu.layer.decoded import FC, Sizes
 from openkpu.layer.layout import ROW_BYTES
 from openkpu.layer.pool_layer import pool_layer
+from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.core.descriptor import describe_layer, unpack
-from openkpu_tb.core.pipeline_bench import reset
 
 # taken with the last word, but for the table offsets, which are there all the time
 BASES = ("wgt_base", "bias_base")
@@ -371,10 +371,12 @@ floats = 0  # it has lanes for products of float16
 keeps = True  # it has a way for weights from the AI RAM
 
 
-class Bench:
+class Bench(BlockBench):
+    inputs = "drop", "w_valid", "w_data", "d_ready", *SIDE
+
     def __init__(self, dut) -> None:
         global case_rows, floats, keeps
-        self.dut = dut
+        super().__init__(dut)
         names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_W")
         flat = bool(int(dut.FLAT.value))
         self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names), flat=flat)
@@ -423,8 +425,7 @@ class Bench:
             src = case.arg.image_src_addr
             self.place = src, src + case.arg.in_layout.rows
         want = case.fields(self.sizes, self.place)
-        for _ in range(wait):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, wait)
         dut.drop.value = 0
         got = unpack(int(dut.desc.value))
         if self.place is None:
@@ -438,9 +439,3 @@ class Bench:
         await RisingEdge(dut.clk)
         dut.d_ready.value = 0
         return 0
-
-
-async def begin(dut) -> Bench:
-    bench = Bench(dut)
-    await reset(dut, "drop", "w_valid", "w_data", "d_ready", *SIDE)
-    return bench

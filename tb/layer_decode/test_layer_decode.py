@@ -3,20 +3,19 @@
 
 import random
 
-import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer.argument import ERROR_CODES, LayerArg
 from openkpu.layer.decoded import Sizes
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.simrun import run_bench
-from tb.layer_decode.bench import PARTS, Case, begin, legal, spoil
+from tb.layer_decode.bench import PARTS, Bench, Case, legal, spoil
 
 
-@cocotb.test()
-async def fields(dut) -> None:
+@block_test(Bench)
+async def fields(bench: Bench) -> None:
     """Legal layers back to back, words and descriptor with and without stalls."""
-    bench = await begin(dut)
     modes = set()
     for turn in range(1500):
         if turn >= 400 and len(modes) == 34:  # ten pools of two modes; rows and vectors have none
@@ -29,10 +28,9 @@ async def fields(dut) -> None:
     assert len(modes) >= 34, f"{len(modes)} modes with pools"
 
 
-@cocotb.test()
-async def refusals(dut) -> None:
+@block_test(Bench)
+async def refusals(bench: Bench) -> None:
     """Every code, the first rule that is broken names it; a legal layer follows each."""
-    bench = await begin(dut)
     seen: dict[int, int] = {}
     for _ in range(400):
         case = spoil(legal(bench.sizes))
@@ -44,10 +42,9 @@ async def refusals(dut) -> None:
     assert seen.get(0, 0) > 5, "changes that stay legal"
 
 
-@cocotb.test()
-async def dropped(dut) -> None:
+@block_test(Bench)
+async def dropped(bench: Bench, dut) -> None:
     """Words of an unfinished layer are forgotten, whatever their number; the next one is whole."""
-    bench = await begin(dut)
     for turn in range(36):
         count = turn % 12
         for word in legal(bench.sizes).words()[:count]:
@@ -77,10 +74,9 @@ def edges(arg: LayerArg) -> dict[str, int]:
     }
 
 
-@cocotb.test()
-async def overlaps(dut) -> None:
+@block_test(Bench)
+async def overlaps(bench: Bench) -> None:
     """Maps that share rows, in either order: refused unless rows are read once and before."""
-    bench = await begin(dut)
     seen: dict[tuple[str, bool, int], int] = {}
     turn = second = 0
     while turn < 400:

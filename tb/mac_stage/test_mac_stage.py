@@ -22,7 +22,7 @@ from tb.mac_stage.expected import MODES, N_X, Layer, positions
 
 async def start(dut, first: bool = True) -> Bench:
     bench = Bench(dut)
-    await reset(dut, *INPUTS, start_clock=first)
+    await reset(dut, *INPUTS)
     return bench
 
 

@@ -128,10 +128,5 @@ async def check(dut, rng: np.random.Generator, path: int, pool: int, swl: int, s
 @pytest.mark.parametrize("path", [16, 32, 64])
 @pytest.mark.parametrize("sim", SIMS)
 def test_pool_line(sim: str, path: int) -> None:
-    run_bench(
-        sim,
-        "pool_line",
-        ["rtl/output/pool_line.v"],
-        "tb.output_stage.test_pool_line",
-        params={"PATH": path},
-    )
+    test, params = "tb.output_stage.test_pool_line", {"PATH": path}
+    run_bench(sim, "pool_line", ["rtl/output/pool_line.v"], test, params=params)

@@ -5,7 +5,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import cocotb
 import numpy as np
 import pytest
 from cocotb.triggers import RisingEdge
@@ -14,6 +13,7 @@ from openkpu.arithmetic.pooling import PICKS, pool_map
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.decoded import DWROW, Sizes
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import (
     describe_layer,
     flattened,
@@ -24,7 +24,7 @@ from openkpu_tb.core.descriptor import (
     stripes,
 )
 from openkpu_tb.core.packed_ports import PackedView
-from openkpu_tb.core.pipeline_bench import join_words, reset
+from openkpu_tb.core.pipeline_bench import join_words
 from openkpu_tb.simrun import run_bench
 
 RAM_ROWS = 4096
@@ -202,11 +202,13 @@ class Layer:
         return (self.arg.image_dst_addr + chan * self.arg.i_col_high + y) % 2 == 1
 
 
-class Bench:
+class Bench(BlockBench):
+    inputs = INPUTS
+
     def __init__(self, dut) -> None:
         self.path = int(dut.PATH.value)
         port = layout("rowwrite", PATH=self.path, PB=int(dut.PB.value))
-        self.dut = PackedView(dut, {"writeback": (port, "writeback_")})
+        super().__init__(PackedView(dut, {"writeback": (port, "writeback_")}))
         self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
         n_y, n_z, flat = (int(getattr(dut, name).value) for name in ("N_Y", "N_Z", "FLAT"))
@@ -305,21 +307,17 @@ def make(shape, pool: int, depthwise: bool, words: int | None = None) -> LayerAr
     )
 
 
-@cocotb.test()
-async def chosen_maps(dut) -> None:
+@block_test(Bench)
+async def chosen_maps(bench: Bench) -> None:
     """Every layout and pool; bytes that belong to no pixel keep their value."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     for shape, pool, depthwise in CASES:
         arg = make(shape, pool, depthwise)
         await bench.check(arg, *random.choice(((1.0, 1.0), (1.0, 0.3), (0.5, 0.9))))
 
 
-@cocotb.test()
-async def planes(dut) -> None:
+@block_test(Bench)
+async def planes(bench: Bench) -> None:
     """Four planes a channel: every layout, channels that end in a group and at its end."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     n_z = bench.sizes.n_z
     for o, h, w in ((1, 1, 1), (n_z + 1, 5, 7), (3, 3, 16), (n_z, 4, 17), (3, 3, 32), (2, 3, 33)):
         await bench.check(make((o, h, w), 0, False, 1), 1.0, random.choice((0.4, 1.0)))
@@ -327,11 +325,9 @@ async def planes(dut) -> None:
         await bench.check(make(shape, 0, False, 1), 1.0, 1.0)
 
 
-@cocotb.test()
-async def flat_maps(dut) -> None:
+@block_test(Bench)
+async def flat_maps(bench: Bench) -> None:
     """Maps that are computed as one line: each width, lines that cross words and stripes."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     n_z = bench.sizes.n_z
     for w in range(1, 16):
         for h in (1, random.choice((2, 64 // w, 64 // w + 1, 150 // w))):
@@ -341,11 +337,9 @@ async def flat_maps(dut) -> None:
             await bench.check(arg, *rates, flat=bench.sizes.flat)
 
 
-@cocotb.test()
-async def keeps_pace(dut) -> None:
+@block_test(Bench)
+async def keeps_pace(bench: Bench) -> None:
     """Unpooled, a word a cycle: as fast as it comes when the path is as wide as the array."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     for width, depthwise in ((64, False), (64, True), (32, False), (32, True), (16, True)):
         channels = 8 if depthwise else 2 * bench.sizes.n_z
         arg = make((channels, 4, width), 0, depthwise, 0)
@@ -359,10 +353,8 @@ async def keeps_pace(dut) -> None:
         assert cycles <= limit, f"{arg.in_shape}: {cycles} cycles, not {limit}"
 
 
-@cocotb.test()
-async def random_maps(dut) -> None:
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
+@block_test(Bench)
+async def random_maps(bench: Bench) -> None:
     for _ in range(20):
         pool = random.randrange(10)
         shape = random.randint(1, 6), random.randint(4, 10), random.randint(4, 80)

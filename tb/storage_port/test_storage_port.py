@@ -6,6 +6,7 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.responder import Faults
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import layout, split_fields
 from openkpu_tb.simrun import run_bench
 from tb.storage_port.bench import CHANNELS, Bench, abort
@@ -31,17 +32,12 @@ async def random_streams(dut) -> None:
         await bench.settle()
         written = {a for a, _ in bench.bus.memory.items()}
         assert written == set(bench.bus.writes), "a write touched a neighbour"
-        dut.rst.value = 1
-        bench.monitor.kill()
-        await RisingEdge(dut.clk)
+        await bench.stop()
 
 
-@cocotb.test()
-async def every_alignment(dut) -> None:
+@block_test(Bench)
+async def every_alignment(bench: Bench) -> None:
     """Reads of each offset and length, writes of each length, around a 1 KB boundary."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     lanes = bench.lanes
     for off in range(lanes):
         for length in [*range(1, lanes + 2), 3 * lanes - 1]:
@@ -116,9 +112,7 @@ async def full_rate(dut) -> None:
         assert cycles <= limit, f"{channel} {lengths[:3]}: {reader.words} words, {cycles} cycles"
         if len(lengths) == 1 and int(depth[channel].value) >= 32:
             assert bench.monitor.bursts["INCR16"] >= reader.words // 16 - 2, "bursts are too short"
-        dut.rst.value = 1
-        bench.monitor.kill()
-        await RisingEdge(dut.clk)
+        await bench.stop()
     bench = Bench(dut)
     dut = bench.dut
     await bench.reset()
@@ -145,13 +139,11 @@ async def priorities(dut) -> None:
     await bench.reset()
     for i in range(2):  # fill the queue of the master, which takes what comes first
         bench.read("pixel", 0x5000 + 0x400 * i, bench.lanes)
-    for _ in range(12):
-        await bench.step()
+    await bench.steps(12)
     base = {"pixel": 0x1000, "weight": 0x2000, "bias": 0x3000, "list": 0x4000}
     for c in base:
         bench.read(c, base[c], bench.lanes)
-    for _ in range(12):
-        await bench.step()
+    await bench.steps(12)
     bench.bus.granted = True
     await bench.run()
     await bench.settle()
@@ -159,18 +151,14 @@ async def priorities(dut) -> None:
     assert order == [5, 5, 4, 1, 3, 2]
 
 
-@cocotb.test()
-async def back_pressure(dut) -> None:
+@block_test(Bench)
+async def back_pressure(bench: Bench, dut) -> None:
     """A consumer that stops stops its own channel only; nothing is lost; WB_FIFO_FULL is an AND."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for stopped in CHANNELS:
         for c, r in bench.readers.items():
             r.speed = 0.0 if c == stopped else 1.0
             bench.read(c, 0x1000 * CHANNELS.index(c), 100 * bench.lanes)
-        for _ in range(700):
-            await bench.step()
+        await bench.steps(700)
         for c, r in bench.readers.items():
             assert bool(r.waiting) == (c == stopped)
         assert not bench.full_seen, "WB_FIFO_FULL with only one FIFO full"
@@ -179,8 +167,7 @@ async def back_pressure(dut) -> None:
     for c in ("weight", "bias"):
         bench.readers[c].speed = 0.0
         bench.read(c, 0x5000, 100 * bench.lanes)
-    for _ in range(300):
-        await bench.step()
+    await bench.steps(300)
     assert int(dut.weight_bias_full.value), "both FIFOs are full"
     for r in bench.readers.values():
         r.speed = 0.6
@@ -199,8 +186,7 @@ async def abort_any_time(dut) -> None:
         for reader in bench.readers.values():
             reader.speed = bench.rng.choice([0.1, 0.5, 1.0])
         bench.random_work(reads=3, writes=2)
-        for _ in range(bench.rng.randint(1, 120)):
-            await bench.step()
+        await bench.steps(bench.rng.randint(1, 120))
         await abort(bench, hold=1 + trial % 4)
         bench.monitor.check()
         for reader in bench.readers.values():

@@ -5,7 +5,7 @@ import random
 
 import cocotb
 import pytest
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.core.pipeline_bench import reset, signed
 from openkpu_tb.simrun import run_bench
@@ -86,8 +86,7 @@ async def resets(dut) -> None:
         dut.valid.value, dut.sum.value = 1, 5
         await RisingEdge(dut.clk)
         dut.valid.value = 0
-        for _ in range(after):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, after)
         dut.rst.value = 1
         await RisingEdge(dut.clk)
         dut.rst.value = 0

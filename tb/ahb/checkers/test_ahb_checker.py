@@ -10,7 +10,7 @@ import os
 import cocotb
 import pytest
 from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge
+from cocotb.triggers import ClockCycles, FallingEdge
 from cocotb.types import LogicArray
 
 from openkpu_tb.simrun import SIMS, run_bench
@@ -220,8 +220,7 @@ async def play(dut, kind: str, cycles: list[Cycle]) -> set[int]:
     for name in INPUTS[kind].split():
         getattr(dut, name).value = idle.get(name, 0)
     dut.rst.value = 1
-    for _ in range(3):
-        await FallingEdge(dut.clk)
+    await ClockCycles(dut.clk, 3, FallingEdge)
     dut.rst.value = 0
     flagged: set[int] = set()
     count = int(dut.errors.value)
