@@ -166,12 +166,7 @@ class Bench(BlockBench):
     async def run(self, commands: list[Command], p_valid: float = 1.0, limit: int = 60_000) -> None:
         """Give all commands, wait for all answers; answers are checked as they come."""
         self.give(commands)
-        for _ in range(limit):
-            await self.step(p_valid)
-            if not self.expected:
-                break
-        else:
-            raise AssertionError(f"{len(self.expected)} beats missing after {limit} cycles")
+        await self.run_until(lambda: not self.expected, limit, p_valid)
         self.dut.cmd_valid.value = 0
 
     async def settle(self) -> None:

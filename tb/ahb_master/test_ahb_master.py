@@ -4,12 +4,12 @@
 from dataclasses import replace
 
 import cocotb
-import pytest
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, Faults
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.ahb_master.bench import Bench, Command, spread
 
 
@@ -282,9 +282,10 @@ async def what_it_waits_for(dut) -> None:
     assert int(dut.wait_why.value) == 0
 
 
-@pytest.mark.tier(nightly=["icarus-64", "icarus-128", "icarus-32"])
-@pytest.mark.parametrize(
-    ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 128)]
+@sizes(
+    "sim width",
+    test="verilator-128",
+    nightly="icarus-128 icarus-32 icarus-64",
 )
 def test_ahb_master(sim: str, width: int) -> None:
     sources = ["rtl/storage/ahb_master.v", "rtl/lib/fifo_regs.v"]

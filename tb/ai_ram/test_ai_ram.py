@@ -5,12 +5,12 @@ import random
 from dataclasses import dataclass, field
 
 import cocotb
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 READERS, WRITERS = ("fill", "unload", "kept"), ("writeback", "load")
 
@@ -245,18 +245,12 @@ async def reset_while_waiting(bench: Bench, dut) -> None:
         await bench.play(patience + 2)
 
 
-@pytest.mark.tier(
-    nightly=["icarus-64-128-5", "icarus-128-64-8", "icarus-32-32-5"],
-    check=["icarus-16-64-8", "verilator-128-32-5", "verilator-16-16-8", "verilator-64-64-8"],
-)
-@pytest.mark.parametrize(
-    ("sim", "path", "rows", "patience"),
-    [
-        *(("icarus", 64, 64, 8), ("icarus", 64, 128, 5), ("verilator", 64, 64, 8)),
-        *(("icarus", 16, 64, 8), ("icarus", 32, 32, 5), ("verilator", 16, 16, 8)),
-        *(("icarus", 128, 64, 8), ("verilator", 128, 32, 5)),
-        *(("icarus", 128, 33, 8), ("verilator", 128, 33, 8)),  # the last word is half in use
-    ],
+# of 33 rows the last word of 128 bytes is half in use
+@sizes(
+    "sim path rows patience",
+    test="icarus-128-33-8 icarus-64-64-8 verilator-128-33-8",
+    check="icarus-16-64-8 verilator-128-32-5 verilator-16-16-8 verilator-64-64-8",
+    nightly="icarus-128-64-8 icarus-32-32-5 icarus-64-128-5",
 )
 def test_ai_ram(sim: str, path: int, rows: int, patience: int) -> None:
     params = {"ROWS": rows, "PATIENCE": patience, "PATH": path}

@@ -11,10 +11,10 @@ from cocotb.triggers import ClockCycles, Combine, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiProt, AxiResp
 from cocotbext.axi import axil_channels as channels
 
-from openkpu_tb.axi.host_side import RAM, HostSide
+from openkpu_tb.axi.host_side import BRIDGE_SOURCES, RAM, HostSide
 from openkpu_tb.simrun import run_bench
 
-logging.getLogger("cocotb.axil_to_ahb_bench").setLevel(logging.ERROR)
+logging.getLogger("cocotb.bridge_bench").setLevel(logging.ERROR)
 KINDS = ("aw", "w", "b", "ar", "r")
 
 
@@ -202,19 +202,9 @@ async def reset_in_an_access(dut) -> None:
         assert await raw.read(4) == (AxiResp.OKAY, cycles)
 
 
-SOURCES = [
-    "tb/axil_to_ahb/axil_to_ahb_bench.v",
-    "tb/ahb_slave/ahb_slave_bench.v",
-    "tb/openkpu_tb/ahb/checkers/ahb_master_checker.v",
-    "rtl/bus/axil_to_ahb.v",
-    "rtl/host/ahb_slave.v",
-]
-
-
 @pytest.mark.tier(check=["1-*"])
 @pytest.mark.parametrize(("privileged", "rows"), [(0, 16384), (1, 32768)])
 def test_axil_to_ahb(privileged: int, rows: int) -> None:
     params = {"PRIVILEGED": privileged, "AI_RAM_ROWS": rows}
-    run_bench(
-        "icarus", "axil_to_ahb_bench", SOURCES, "tb.axil_to_ahb.test_axil_to_ahb", params=params
-    )
+    sources = [*BRIDGE_SOURCES, "rtl/bus/axil_to_ahb.v"]
+    run_bench("icarus", "bridge_bench", sources, "tb.axil_to_ahb.test_axil_to_ahb", params=params)

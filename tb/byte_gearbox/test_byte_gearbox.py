@@ -4,11 +4,11 @@
 import random
 
 import cocotb
-import pytest
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 INPUTS = ("flush", "in_valid", "in_data", "in_off", "in_cnt", "take")
 
@@ -76,38 +76,12 @@ async def one_word_per_cycle(dut) -> None:
     assert taken > 0
 
 
-@pytest.mark.tier(
-    nightly=[
-        "icarus-16-64-1",
-        "icarus-8-8-1",
-        "icarus-4-9-1",
-        "icarus-16-18-1",
-        "icarus-4-8-4",
-        "icarus-16-8-8",
-    ],
-    check=[
-        "icarus-16-16-8",
-        "icarus-16-8-1",
-        "icarus-4-4-1",
-        "icarus-4-8-8",
-        "icarus-8-16-16",
-        "icarus-8-8-8",
-        "verilator-16-16-8",
-        "verilator-4-18-1",
-        "verilator-4-8-8",
-    ],
-)
-@pytest.mark.parametrize(
-    ("sim", "n_in", "n_out", "unit"),
-    [
-        *(
-            ("icarus", *n, 1)
-            for n in ((4, 18), (16, 64), (8, 8), (4, 9), (16, 8), (4, 4), (16, 18))
-        ),
-        *(("icarus", *n) for n in ((4, 8, 4), (8, 8, 8), (16, 16, 8), (16, 8, 8), (4, 8, 8))),
-        *(("verilator", 4, 18, 1), ("verilator", 16, 16, 8), ("verilator", 4, 8, 8)),
-        ("icarus", 8, 16, 16),
-    ],
+@sizes(
+    "sim n_in n_out unit",
+    test="icarus-4-18-1",
+    check="icarus-16-16-8 icarus-16-8-1 icarus-4-4-1 icarus-4-8-8 icarus-8-16-16 icarus-8-8-8 "
+    "verilator-16-16-8 verilator-4-18-1 verilator-4-8-8",
+    nightly="icarus-16-18-1 icarus-16-64-1 icarus-16-8-8 icarus-4-8-4 icarus-4-9-1 icarus-8-8-1",
 )
 def test_byte_gearbox(sim: str, n_in: int, n_out: int, unit: int) -> None:
     params = {"IN_BYTES": n_in, "OUT_BYTES": n_out, "UNIT": unit}

@@ -8,7 +8,7 @@ real bus. Run by test_control, on the same builds.
 """
 
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -253,6 +253,22 @@ async def settle(n: Neighbours) -> list[dict[str, int]]:
     return [e.info for e in n.kinds("ev_err")]
 
 
+async def around(
+    n: Neighbours, prepare: Begin, event: str, failure: Failure, run: Stream, gap: int = 0
+) -> AsyncIterator[tuple[int, dict[str, int], dict[str, int]]]:
+    """A failure in each cycle near an event; how far from it, how it would be reported, the error.
+
+    ``gap``: cycles until layers that stand still may go on.
+    """
+    for offset in NEAR:
+        at = await cycles_to(n, prepare, event)
+        want = await meet(n, prepare, at + offset, failure, run, "" if offset else event)
+        await n.steps(gap)
+        (error,) = await settle(n)
+        yield offset, want, error
+        await whole(n)
+
+
 @block_test(begin)
 async def around_the_change(n: Neighbours) -> None:
     """A failure of the next inference in every cycle around the one in which that one begins."""
@@ -264,13 +280,8 @@ async def around_the_change(n: Neighbours) -> None:
             n.silent = set()
             run.starve((failure,))
 
-        for offset in NEAR:
-            at = await cycles_to(n, prepare, "inf_next")
-            same = "inf_next" if offset == 0 else ""
-            want = await meet(n, prepare, at + offset, failure, run, same)
-            (error,) = await settle(n)
+        async for _, want, error in around(n, prepare, "inf_next", failure, run):
             run.check(failure, error, want)
-            await whole(n)
 
 
 @block_test(begin)
@@ -304,18 +315,12 @@ async def around_a_refusal(n: Neighbours) -> None:
                 await n.until(n.times("list_req", 2))
             run.starve((failure,))
 
-        for offset in NEAR:
-            at = await cycles_to(n, prepare, event)
-            same = event if offset == 0 else ""
-            want = await meet(n, prepare, at + offset, failure, run, same)
-            if failure.ahead or failure.chan == LIST:
-                await n.steps(60)
-            (error,) = await settle(n)
+        gap = 60 if failure.ahead or failure.chan == LIST else 0
+        async for offset, want, error in around(n, prepare, event, failure, run, gap):
             if failure.chan == LIST:
                 code = ERROR_CODES["LIST_CHANGED"] if failure.ahead else code
                 want = {"code": code, "layer": 1, "stream": LIST, "addr": 0}
             assert error == want | {"waits": 0}, f"{failure}, {offset} cycles from {event}"
-            await whole(n)
 
 
 @block_test(begin)
@@ -328,16 +333,11 @@ async def around_the_watchdog(n: Neighbours) -> None:
             await run.begin(failure.ahead if failure.chan == LIST else None)
             n.dut.cfg_watchdog.value = LEAST
 
-        for offset in NEAR:
-            at = await cycles_to(n, prepare, "stuck")
-            same = "stuck" if offset == 0 else ""
-            want = await meet(n, prepare, at + offset, failure, run, same)
-            (error,) = await settle(n)
+        async for offset, want, error in around(n, prepare, "stuck", failure, run):
             first = offset <= 0 and not failure.ahead and failure.chan != LIST
             text = f"{failure}, {offset} cycles from the watchdog's: {error}"
             assert (error == want | {"waits": 0}) == first, text
             assert first or error["code"] == ERROR_CODES["WATCHDOG"], text
-            await whole(n)
 
 
 @block_test(begin)

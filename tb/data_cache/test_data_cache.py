@@ -11,7 +11,6 @@ from collections import Counter
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer import airam
@@ -20,6 +19,7 @@ from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.data_cache.requesters import LEAD, Move, Port, Weights, check_weights, drive_weights
 from tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
 
@@ -418,27 +418,19 @@ async def stop_any_time(dut) -> None:
         bench.flux[:], bench.kept[:] = False, False
         for port in bench.ports.values():
             port.p = 0.6
-    for _ in range(3000):
-        await bench.step()
-        if bench.met["load"] > 2 and all(bench.met[way] for way in WAYS):
-            break
+    await bench.run_until(lambda: bench.met["load"] > 2 and all(map(bench.met.get, WAYS)), 3000)
     await bench.drain()
     await bench.compare_all()
     assert dropped["load"] and dropped["unload"], "nothing was under way at a stop"
     assert bench.met["load"] and all(bench.met[way] for way in WAYS), "no map after a stop"
 
 
-@pytest.mark.tier(nightly=["icarus-32-16-128-8-0"], check=["verilator-64-32-128-8-1"])
-@pytest.mark.parametrize(
-    ("sim", "bus", "path", "rows", "patience", "keep"),
-    [
-        ("icarus", 32, 16, 128, 8, 0),
-        ("icarus", 32, 64, 64, 4, 1),
-        ("verilator", 64, 32, 128, 8, 1),
-        pytest.param("icarus", 128, 128, 128, 8, 1, marks=pytest.mark.nightly),
-        pytest.param("verilator", 32, 64, 128, 8, 0, marks=pytest.mark.nightly),
-        pytest.param("verilator", 128, 16, 128, 4, 1, marks=pytest.mark.nightly),
-    ],
+@sizes(
+    "sim bus path rows patience keep",
+    test="icarus-32-64-64-4-1",
+    check="verilator-64-32-128-8-1",
+    nightly="icarus-128-128-128-8-1 icarus-32-16-128-8-0 verilator-128-16-128-4-1 "
+    "verilator-32-64-128-8-0",
 )
 def test_data_cache(sim: str, bus: int, path: int, rows: int, patience: int, keep: int) -> None:
     sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v", "rtl/lib/fifo_sync.v"]

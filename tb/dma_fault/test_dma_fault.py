@@ -5,10 +5,10 @@ import random
 
 import cocotb
 import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import layout
+from openkpu_tb.core.pipeline_bench import start_clock
 from openkpu_tb.simrun import SIMS, run_bench
 
 OWNER = 11  # bits
@@ -17,7 +17,7 @@ OWNER = 11  # bits
 class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        start_clock(dut)
         ow = (int(dut.AHB_W.value) // 8).bit_length() - 1
         self.tag = layout("dma_tag", OW=ow, CW=ow + 1, OWNER_BITS=OWNER)
         self.fault = layout("fault", OWNER_BITS=OWNER)

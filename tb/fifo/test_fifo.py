@@ -10,6 +10,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 INPUTS = ("flush", "in_valid", "in_data", "out_ready")
 
@@ -120,15 +121,10 @@ def test_fifo_ram(sim: str, depth: int) -> None:
     run_bench(sim, "fifo_ram", sources, "tb.fifo.test_fifo", params=params)
 
 
-@pytest.mark.tier(
-    check=["icarus-2-1", "icarus-4-0", "icarus-5-1", "verilator-4-0", "verilator-2-1"]
-)
-@pytest.mark.parametrize(
-    ("sim", "depth", "bypass"),
-    [
-        *(("icarus", *n) for n in ((1, 0), (2, 1), (4, 0), (5, 1))),
-        *(("verilator", *n) for n in ((4, 0), (2, 1))),
-    ],
+@sizes(
+    "sim depth bypass",
+    test="icarus-1-0",
+    check="icarus-2-1 icarus-4-0 icarus-5-1 verilator-2-1 verilator-4-0",
 )
 def test_fifo_regs(sim: str, depth: int, bypass: int) -> None:
     params = {"DEPTH": depth, "WIDTH": 33, "BYPASS": bypass}

@@ -5,7 +5,6 @@ import random
 from dataclasses import dataclass, field
 
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic import fp16
@@ -18,6 +17,7 @@ from openkpu.products.matmul_fp16 import layer_of
 from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import describe_layer, layout, pack_descriptor
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 ROWS = 4096  # of the AI RAM
 TAPS = 9
@@ -315,19 +315,11 @@ async def ended_and_begun(bench: Bench, dut) -> None:
         await bench.product(a[:3], b, True)
 
 
-@pytest.mark.tier(
-    nightly=["verilator-128-128-4-16-64", "verilator-4-64-2-4-1024"],
-    check=["verilator-8-16-2-2-64"],
-)
-@pytest.mark.parametrize(
-    ("sim", "lanes", "path", "n_y", "n_z", "wbuf_rows"),
-    [
-        ("icarus", 8, 16, 2, 2, 64),
-        ("verilator", 8, 16, 2, 2, 64),
-        ("verilator", 4, 64, 2, 4, 1024),
-        pytest.param("verilator", 64, 64, 4, 8, 64, marks=pytest.mark.nightly),
-        ("verilator", 128, 128, 4, 16, 64),
-    ],
+@sizes(
+    "sim lanes path n_y n_z wbuf_rows",
+    test="icarus-8-16-2-2-64",
+    check="verilator-8-16-2-2-64",
+    nightly="verilator-128-128-4-16-64 verilator-4-64-2-4-1024 verilator-64-64-4-8-64",
 )
 def test_fp16_task(sim: str, lanes: int, path: int, n_y: int, n_z: int, wbuf_rows: int) -> None:
     sources = [*(f"rtl/fp16/fp16_{part}.v" for part in PARTS), *LIBRARY]

@@ -5,9 +5,9 @@ import random
 
 import cocotb
 import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge
 
+from openkpu_tb.core.pipeline_bench import start_clock
 from openkpu_tb.simrun import SIMS, run_bench
 
 BITS = 22  # of the dividend
@@ -33,7 +33,7 @@ async def reset(dut) -> None:
 
 
 async def begin(dut) -> None:
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    start_clock(dut)
     noise(dut)
     dut.term.value = 0
     await FallingEdge(dut.clk)

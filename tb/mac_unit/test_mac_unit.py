@@ -4,11 +4,11 @@
 import random
 
 import cocotb
-import pytest
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 PIXELS = (0, 1, 127, 128, 129, 254, 255)
 INPUTS = ("valid", "sgn", "pixel", "weight", "psum_in", "xsum_in", "best", "least")
@@ -93,10 +93,10 @@ async def choice(dut) -> None:
             assert got == want, f"{number}, best {best}, least {least}: {other}, {op}: {got}"
 
 
-@pytest.mark.tier(check=["icarus-8-*", "verilator-*"])
-@pytest.mark.parametrize(
-    ("sim", "wb", "gate", "choice"),
-    [("icarus", 16, 1, 1), ("icarus", 8, 1, 0), ("icarus", 8, 0, 1), ("verilator", 16, 1, 1)],
+@sizes(
+    "sim wb gate choice",
+    test="icarus-16-1-1",
+    check="icarus-8-0-1 icarus-8-1-0 verilator-16-1-1",
 )
 def test_mac_unit(sim: str, wb: int, gate: int, choice: int) -> None:
     params = {"WEIGHT_BITS": wb, "GATE": gate, "CHOICE": choice}

@@ -2,10 +2,8 @@
 """map_mover: loads and unloads against the AI RAM codec; requests, order of events, stop."""
 
 import random
-from collections.abc import Callable
 
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div, round_up
@@ -17,6 +15,7 @@ from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import join_fields, layout
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 ROWS = 2048
 START = 16  # cycles from a start to the first word, and from the last one to the end
@@ -113,17 +112,9 @@ class Bench(BlockBench):
         await self.step()
         getattr(self.dut, f"{name}_start").value = 0
 
-    async def while_not(self, over: Callable[[], object], limit: int, p: float = 0.6) -> int:
-        """Step until something holds; how often. AssertionError after ``limit`` cycles."""
-        for cycle in range(1, limit + 1):
-            await self.step(p)
-            if over():
-                return cycle
-        raise AssertionError(f"not over in {limit} cycles")
-
     async def finish(self, name: str, limit: int) -> None:
         """Until the load or the unload is done."""
-        await self.while_not(lambda: self.done[name], limit)
+        await self.run_until(lambda: self.done[name], limit)
 
     async def load(self, shape: Shape, base: int, p: float) -> int:
         """A random map comes, nothing beside it changes; cycles from its start to its end."""
@@ -140,7 +131,7 @@ class Bench(BlockBench):
             self.dut.load_map.value = packed(random.randrange(ROWS), a_shape())
             return self.done["load"]
 
-        cycles = await self.while_not(over, 200 + 10 * x.size, p)
+        cycles = await self.run_until(over, 200 + 10 * x.size, p)
         assert (self.ram == want).all(), f"{shape} at row {base}"
         assert not self.requests and not self.done["unload"]
         return cycles
@@ -160,7 +151,7 @@ class Bench(BlockBench):
         await self.start("unload", base, shape)
         count = ceil_div(size, width)
         got = self.words[way]
-        cycles = await self.while_not(lambda: len(got) == count, 200 + 10 * size, p)
+        cycles = await self.run_until(lambda: len(got) == count, 200 + 10 * size, p)
         if store:
             await self.steps(20)
             assert not self.done["unload"], "done before the storage has it"
@@ -284,7 +275,7 @@ async def channel_after_channel(bench: Bench) -> None:
             bench.dut.unload_held.value = int(holds and random.random() < 0.3)
             return bench.done["unload"]
 
-        cycles.append(await bench.while_not(over, 1000, 1.0))
+        cycles.append(await bench.run_until(over, 1000, 1.0))
         bench.dut.unload_held.value = 0
         data = b"".join(w.to_bytes(8, "little") for w in bench.words["result"])
         size = int(np.prod(shape))
@@ -330,16 +321,10 @@ async def stop(bench: Bench) -> None:
         assert data[:640] == airam.unpack_map(bench.ram, 10, shape).tobytes()
 
 
-@pytest.mark.tier(
-    nightly=["icarus-32-16", "icarus-32-64", "icarus-128-64", "icarus-64-32", "verilator-32-128"]
-)
-@pytest.mark.parametrize(
-    ("sim", "bus", "path"),
-    [
-        *(("icarus", 32, 64), ("icarus", 128, 64), ("verilator", 64, 64)),
-        *(("icarus", 32, 16), ("icarus", 64, 32), ("verilator", 128, 16)),
-        *(("verilator", 32, 128),),
-    ],
+@sizes(
+    "sim bus path",
+    test="verilator-128-16 verilator-64-64",
+    nightly="icarus-128-64 icarus-32-16 icarus-32-64 icarus-64-32 verilator-32-128",
 )
 def test_map_mover(sim: str, bus: int, path: int) -> None:
     sources = [f"rtl/cache/{n}.v" for n in ("map_mover", "pixel_writer", "result_reader")]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.pooling import PICKS, pool_map
@@ -26,39 +25,30 @@ from openkpu_tb.core.descriptor import (
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import join_words
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 RAM_ROWS = 4096
 INPUTS = ("start", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "writeback_gnt")
-# shape, pool, depthwise: borders of the layouts, lines that cross the end of a row
+# by depthwise and pool, shapes: borders of the layouts, lines that cross the end of a row
+SHAPES = {
+    False: {
+        0: ((5, 3, 5), (3, 4, 40), (3, 5, 64), (1, 2, 150)),
+        **{1: ((5, 7, 23), (2, 9, 140)), 2: ((3, 4, 70), (5, 2, 2))},
+        **{3: ((5, 9, 31), (3, 8, 64)), 4: ((2, 4, 150), (9, 4, 4))},
+        **{5: ((5, 10, 33),), 6: ((3, 6, 140),), 7: ((2, 9, 70),)},
+        8: ((2, 9, 70), (5, 1, 1), (2, 5, 33), (1, 7, 129)),
+        9: ((3, 6, 17), (1, 5, 150), (3, 3, 16)),
+    },
+    True: {
+        0: ((5, 4, 5), (3, 3, 30), (2, 3, 64), (3, 2, 150)),
+        **{1: ((5, 7, 23),), 4: ((3, 8, 40),), 5: ((3, 5, 33),), 9: ((2, 6, 70),)},
+    },
+}
 CASES = [
-    *(
-        ((5, 3, 5), 0, False),
-        ((3, 4, 40), 0, False),
-        ((3, 5, 64), 0, False),
-        ((1, 2, 150), 0, False),
-    ),
-    *(
-        ((5, 7, 23), 1, False),
-        ((3, 4, 70), 2, False),
-        ((2, 9, 140), 1, False),
-        ((5, 2, 2), 2, False),
-    ),
-    *(
-        ((5, 9, 31), 3, False),
-        ((2, 4, 150), 4, False),
-        ((3, 8, 64), 3, False),
-        ((9, 4, 4), 4, False),
-    ),
-    *(
-        ((3, 6, 17), 9, False),
-        ((2, 9, 70), 8, False),
-        ((1, 5, 150), 9, False),
-        ((5, 1, 1), 8, False),
-    ),
-    *(((2, 5, 33), 8, False), ((3, 3, 16), 9, False), ((1, 7, 129), 8, False)),
-    *(((5, 10, 33), 5, False), ((3, 6, 140), 6, False), ((2, 9, 70), 7, False)),
-    *(((5, 4, 5), 0, True), ((3, 3, 30), 0, True), ((2, 3, 64), 0, True), ((3, 2, 150), 0, True)),
-    *(((5, 7, 23), 1, True), ((3, 8, 40), 4, True), ((2, 6, 70), 9, True), ((3, 5, 33), 5, True)),
+    (shape, pool, depthwise)
+    for depthwise, pools in SHAPES.items()
+    for pool, shapes in pools.items()
+    for shape in shapes
 ]
 
 
@@ -362,38 +352,16 @@ async def random_maps(bench: Bench) -> None:
         await bench.check(arg, random.choice((0.4, 1.0)), random.choice((0.2, 1.0)))
 
 
-@pytest.mark.tier(
-    nightly=[
-        "icarus-4-4-16",
-        "icarus-4-8-32",
-        "verilator-8-16-64",
-        "verilator-16-2-16",
-        "verilator-4-4-64",
-        "verilator-4-8-32",
-        "verilator-2-2-128",
-        "verilator-8-16-16",
-        "verilator-4-16-64",
-    ],
-    check=["verilator-2-2-16", "verilator-4-4-16"],
-)
-@pytest.mark.parametrize(
-    ("sim", "n_y", "n_z", "path"),
-    [
-        *(("icarus", 2, 2, 16), ("icarus", 4, 4, 16), ("icarus", 4, 8, 32)),
-        pytest.param("icarus", 4, 16, 64, marks=pytest.mark.nightly),
-        pytest.param("icarus", 8, 16, 64, marks=pytest.mark.nightly),
-        *(("verilator", 2, 2, 16), ("verilator", 4, 4, 16), ("verilator", 4, 8, 32)),
-        *(("verilator", 4, 16, 64), ("verilator", 8, 16, 64), ("verilator", 4, 4, 64)),
-        # arrays that do not match the path
-        *(("verilator", 2, 2, 128), ("verilator", 8, 16, 16), ("verilator", 16, 2, 16)),
-        pytest.param("verilator", 2, 2, 64, marks=pytest.mark.nightly),
-        pytest.param("verilator", 4, 16, 128, marks=pytest.mark.nightly),
-        pytest.param("verilator", 8, 16, 128, marks=pytest.mark.nightly),
-        pytest.param("verilator", 2, 64, 128, marks=pytest.mark.nightly),
-        pytest.param("verilator", 4, 16, 16, marks=pytest.mark.nightly),
-        pytest.param("verilator", 2, 32, 32, marks=pytest.mark.nightly),
-        pytest.param("verilator", 2, 64, 16, marks=pytest.mark.nightly),
-    ],
+# 2-2-128, 8-16-16 and 16-2-16 are arrays that do not match the path
+@sizes(
+    "sim n_y n_z path",
+    test="icarus-2-2-16",
+    check="verilator-2-2-16 verilator-4-4-16",
+    nightly="icarus-4-16-64 icarus-4-4-16 icarus-4-8-32 icarus-8-16-64 verilator-16-2-16 "
+    "verilator-2-2-128 verilator-2-2-64 verilator-2-32-32 verilator-2-64-128 "
+    "verilator-2-64-16 verilator-4-16-128 verilator-4-16-16 verilator-4-16-64 "
+    "verilator-4-4-64 verilator-4-8-32 verilator-8-16-128 verilator-8-16-16 "
+    "verilator-8-16-64",
 )
 def test_write_back(sim: str, n_y: int, n_z: int, path: int) -> None:
     sources = ["rtl/output/*.v", "rtl/lib/*.v"]

@@ -5,7 +5,6 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
@@ -28,6 +27,7 @@ from openkpu.layer.vectors import VectorLayer
 from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import describe_layer, layout, pack_descriptor
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 ROWS = 4096
 WIDTHS = (1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80, 128, 129, 200)
@@ -253,16 +253,10 @@ async def ended_and_begun(bench: Bench, dut) -> None:
         await bench.task(draw(h=5))
 
 
-@pytest.mark.tier(nightly=["verilator-4-16", "verilator-8-64", "verilator-4-128"])
-@pytest.mark.parametrize(
-    ("sim", "lanes", "path"),
-    [
-        pytest.param("icarus", 4, 16, marks=pytest.mark.nightly),
-        ("verilator", 4, 16),
-        ("verilator", 2, 32),
-        ("verilator", 8, 64),
-        ("verilator", 4, 128),
-    ],
+@sizes(
+    "sim lanes path",
+    test="verilator-2-32",
+    nightly="icarus-4-16 verilator-4-128 verilator-4-16 verilator-8-64",
 )
 def test_pool_task(sim: str, lanes: int, path: int) -> None:
     sources = [*(f"rtl/pool/pool_{part}.v" for part in PARTS), *LIBRARY]

@@ -142,9 +142,7 @@ async def starts_and_resets(bench: Bench, dut) -> None:
     assert await bench.read(R.AI_STATUS) & 1 == 0
     assert await bench.start()
     dut.status_hold.value = 0
-    await ReadOnly()
-    assert not int(dut.arg_valid.value)
-    await RisingEdge(dut.clk)
+    assert not await bench.settled("arg_valid")
     # a stop with the start counts for it, one before does not
     await bench.configure(mode=2, left=3)
     for value, more in ((5, 0), (1, 1), (4, 0), (1, 1)):
@@ -252,8 +250,7 @@ async def windows(bench: Bench, dut) -> None:
     assert await bench.read(R.AI_LOCK) == 1
     for addr in WINDOWS:
         await bench.write(addr, ~values[0] & 0xFFFFFFFF)
-        assert await bench.read(R.AI_ERR_CODE) == Err.LOCKED
-        await bench.write(R.AI_ERR_CODE, 0)
+        await bench.error(Err.LOCKED)
     await bench.write(R.AI_CTRL, 2)
     assert int(dut.guard.value) == guard and await bench.read(R.AI_LOCK) == 1
     await bench.write(R.AI_WATCHDOG, 77)
@@ -406,9 +403,7 @@ async def end_of_stream(bench: Bench, dut) -> None:
         assert await bench.start()
         assert int(dut.cfg_more.value)
         await bench.write(register, value)
-        await ReadOnly()
-        assert not int(dut.cfg_more.value)
-        await RisingEdge(dut.clk)
+        assert not await bench.settled("cfg_more")
     # a start with nothing to follow is a single inference from its cycle on
     await bench.configure(mode=2, left=0)
     await bench.write(R.AI_CTRL, 1)

@@ -2,6 +2,7 @@
 """What the tests of reg_block share: register accesses and the core's side of the ports."""
 
 import random
+from collections.abc import Iterable
 from types import SimpleNamespace
 
 from cocotb.triggers import ReadOnly, RisingEdge
@@ -62,10 +63,25 @@ class Bench(BlockBench):
         await self.write(R.layer_argument_fifo, word & 0xFFFFFFFF)
         await self.write(R.layer_argument_fifo + 4, word >> 32)
 
-    async def push_layer(self) -> list[int]:
-        words = [random.getrandbits(64) for _ in range(12)]
+    async def push_words(self, words: Iterable[int]) -> None:
         for word in words:
             await self.push_word(word)
+
+    async def error(self, code: int) -> None:
+        """This is the error that the host reads; it acknowledges it."""
+        assert await self.read(R.AI_ERR_CODE) == code
+        await self.write(R.AI_ERR_CODE, 0)
+
+    async def settled(self, output: str) -> int:
+        """An output in this cycle, whose inputs are driven; the next one begins."""
+        await ReadOnly()
+        value = int(getattr(self.dut, output).value)
+        await RisingEdge(self.dut.clk)
+        return value
+
+    async def push_layer(self) -> list[int]:
+        words = [random.getrandbits(64) for _ in range(12)]
+        await self.push_words(words)
         return words
 
     async def pop(self, count: int) -> list[int]:
@@ -100,10 +116,6 @@ class Bench(BlockBench):
     async def start(self) -> bool:
         """Write start; True when start_pulse came."""
         await self.write(R.AI_CTRL, 1)
-        await ReadOnly()
-        pulse = int(self.dut.start_pulse.value)
-        await RisingEdge(self.dut.clk)
-        await ReadOnly()
-        assert not int(self.dut.start_pulse.value)
-        await RisingEdge(self.dut.clk)
+        pulse = await self.settled("start_pulse")
+        assert not await self.settled("start_pulse")
         return bool(pulse)

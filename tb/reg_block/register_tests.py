@@ -28,8 +28,7 @@ async def reset_values(bench: Bench, dut) -> None:
             want = reset(r) >> 32 * i & 0xFFFFFFFF
             assert await bench.read(addr) == want, f"{r.inst_name} after reset"
             if addr in (R.fifo_data_out, R.fifo_data_out + 4):  # reading the empty FIFO is an error
-                assert await bench.read(R.AI_ERR_CODE) == Err.FIFO_UNDERRUN
-                await bench.write(R.AI_ERR_CODE, 0)
+                await bench.error(Err.FIFO_UNDERRUN)
     for addr in range(0, 0x1000, 4):
         if addr not in mapped:
             for strobe in (dut.reg_rd, dut.reg_wr):
@@ -125,18 +124,14 @@ async def layer_fifo(bench: Bench, dut) -> None:
         if by_control:
             await bench.write(R.interrupt_clear, 7)
             await bench.write(R.fifo_ctrl, 0x1B)
-            await ReadOnly()
-            assert int(dut.arg_flush.value)
-            await RisingEdge(dut.clk)
+            assert await bench.settled("arg_flush")
             await bench.write(R.fifo_ctrl, 0x1F)
             assert await bench.read(R.interrupt_raw) == 0, "raised by what the host did itself"
         else:
             await bench.write(R.AI_CTRL, 2)
             await RisingEdge(dut.clk)
         assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 0
-        await ReadOnly()
-        assert not int(dut.arg_valid.value)
-        await RisingEdge(dut.clk)
+        assert not await bench.settled("arg_valid")
         layer = await bench.push_layer()
         assert await bench.pop(12) == layer
 
@@ -150,8 +145,7 @@ async def overrun_is_one_event(bench: Bench) -> None:
     for told in range(1, 12):
         for _ in range(told):
             await bench.push_word(random.getrandbits(64))
-        assert await bench.read(R.AI_ERR_CODE) == Err.FIFO_OVERRUN
-        await bench.write(R.AI_ERR_CODE, 0)
+        await bench.error(Err.FIFO_OVERRUN)
         for _ in range(told, 12):
             await bench.push_word(random.getrandbits(64))
             assert await bench.read(R.AI_ERR_CODE) == 0, f"told again, acknowledged at word {told}"
@@ -174,9 +168,7 @@ async def driver_whole_network(dut) -> None:
             todo -= 1
         assert await bench.read(R.interrupt_raw) & FULL, "12 layers are almost full"
         await bench.write(R.interrupt_mask, 0b101)
-        await ReadOnly()
-        assert not int(dut.irq.value), "nothing stale when the mask opens"
-        await RisingEdge(dut.clk)
+        assert not await bench.settled("irq"), "nothing stale when the mask opens"
         interrupts = 0
         while len(taken) < 30 * 12:
             taken += await bench.pop(12)
@@ -224,12 +216,8 @@ async def result_fifo(bench: Bench, dut) -> None:
     sent = [random.getrandbits(64) for _ in range(16)]
     for word in sent:
         dut.result_valid.value, dut.result_data.value = 1, word
-        await ReadOnly()
-        assert int(dut.result_ready.value)
-        await RisingEdge(dut.clk)
-    await ReadOnly()
-    assert not int(dut.result_ready.value), "the 17th word must wait"
-    await RisingEdge(dut.clk)
+        assert await bench.settled("result_ready")
+    assert not await bench.settled("result_ready"), "the 17th word must wait"
     dut.result_valid.value = 0
     assert await bench.read(R.AI_STATUS) >> 16 & 0x1F == 16
     for number, word in enumerate(sent):
@@ -241,8 +229,7 @@ async def result_fifo(bench: Bench, dut) -> None:
     for addr in (R.fifo_data_out, R.fifo_data_out + 4):
         assert await bench.read(R.AI_ERR_CODE) == 0
         assert await bench.read(addr) == 0
-        assert await bench.read(R.AI_ERR_CODE) == Err.FIFO_UNDERRUN
-        await bench.write(R.AI_ERR_CODE, 0)
+        await bench.error(Err.FIFO_UNDERRUN)
     await bench.pulse(result_valid=1, result_data=5)
     await bench.write(R.fifo_ctrl, 0x1D)
     await bench.write(R.fifo_ctrl, 0x1F)
@@ -301,8 +288,7 @@ async def words_in_a_hold(bench: Bench, dut) -> None:
     for count in range(1, 12):
         words = [random.getrandbits(64) for _ in range(12)]
         dut.status_hold.value = 1
-        for word in words[:count]:
-            await bench.push_word(word)
+        await bench.push_words(words[:count])
         assert await bench.read(R.AI_STATUS) & 1 == 0, "what is discarded is no work"
         assert await bench.pop(count) == words[:count]
         dut.status_hold.value = 0

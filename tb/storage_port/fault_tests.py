@@ -90,10 +90,7 @@ async def contained(
             else:
                 bench.read(CHANNELS[bad], addr, length, owner)
     await bench.run(but=(bad,))
-    for _ in range(3000):
-        if bench.errors:
-            break
-        await bench.step()
+    await bench.run_until(lambda: bench.errors, 3000)
     for r in bench.readers.values():
         r.speed = 1.0
     await bench.steps(70)
@@ -199,10 +196,11 @@ async def refused_bursts(bench: Bench, dut) -> None:
                 if bad is not None and chan not in first_bad:
                     first_bad[chan] = Fault(chan, bad, owner, True)
         await bench.run(but=tuple(first_bad))
-        for _ in range(20_000):
-            if len(bench.errors) >= len(first_bad) and not int(dut.reading.value):
-                break
-            await bench.step()
+
+        def over(count: int = len(first_bad)) -> bool:
+            return len(bench.errors) >= count and not int(dut.reading.value)
+
+        await bench.run_until(over, 20_000)
         await bench.steps(70)
         assert sorted(bench.errors, key=lambda f: f.chan) == list(first_bad.values()), trial
         for chan, wanted in requests.items():
@@ -241,10 +239,7 @@ async def beyond_the_last_address(bench: Bench) -> None:
                     ask(bench, chan, AREA, 9),
                     ask(bench, chan, top - before, before + more),
                 ]
-                for _ in range(2000):
-                    await bench.step()
-                    if bench.errors or not bench.busy():
-                        break
+                await bench.run_until(lambda: bench.errors or not bench.busy(), 2000)
                 await bench.steps(70)
                 owner = requests[1][2]
                 assert bench.errors == ([Fault(chan, 0, owner, True)] if more else [])
@@ -339,10 +334,7 @@ async def a_dead_bus_is_given_up(dut) -> None:
             bus.faults.answer = lambda a, w, kind=kind: SPLIT if kind == "split" else RETRY
         await bench.steps(rng.choice([0, 1, 5, 60]))
         await give_up(bench)
-        bench.errors.clear()
-        bench.writes_done = 0
-        for reader in bench.readers.values():
-            reader.total = 0
+        bench.count_anew()
         asked = [ask(bench, chan, base + chan * 0x1000 + 0x800, 300) for chan in range(4)]
         ask(bench, WRITE_CHANNEL, base + 0x9000, 300)
         await bench.steps(rng.choice([0, 3, 60]))

@@ -9,6 +9,7 @@ from openkpu_tb.ahb.responder import Faults
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import layout, split_fields
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.storage_port.bench import CHANNELS, Bench, abort
 
 
@@ -196,28 +197,16 @@ async def abort_any_time(dut) -> None:
     await bench.settle()
 
 
-@pytest.mark.tier(check=["verilator-32-depths5-fault_tests"], nightly=["icarus-64-depths1-*"])
+@pytest.mark.tier(check=["verilator-32-16-20-3-fault_tests"], nightly=["icarus-64-16-20-3-*"])
 @pytest.mark.parametrize("module", ["test_storage_port", "fault_tests"])
-@pytest.mark.parametrize(
-    ("sim", "width", "depths"),
-    [
-        pytest.param("icarus", 32, (16, 64, 32), marks=pytest.mark.nightly),
-        ("icarus", 64, (16, 20, 3)),
-        pytest.param("icarus", 128, (16, 64, 32), marks=pytest.mark.nightly),
-        pytest.param("verilator", 32, (16, 64, 32), marks=pytest.mark.nightly),
-        pytest.param("verilator", 128, (16, 64, 32), marks=pytest.mark.nightly),
-        ("verilator", 32, (16, 20, 3)),
-    ],
+@sizes(
+    "sim width pix wgt bias",
+    test="icarus-64-16-20-3 verilator-32-16-20-3",
+    nightly="icarus-32-16-64-32 icarus-128-16-64-32 verilator-32-16-64-32 verilator-128-16-64-32",
 )
-def test_storage_port(sim: str, width: int, depths: tuple[int, int, int], module: str) -> None:
-    pix, wgt, bias = depths
-    params = {
-        "AHB_W": width,
-        "PIX_FIFO_DEPTH": pix,
-        "WGT_FIFO_DEPTH": wgt,
-        "BIAS_FIFO_DEPTH": bias,
-    }
-    sources = ["rtl/storage/*.v"]
-    sources += [f"rtl/lib/{n}.v" for n in ("fifo_sync", "fifo_ram", "fifo_regs", "ram_1r1w")]
+def test_storage_port(sim: str, width: int, pix: int, wgt: int, bias: int, module: str) -> None:
+    depths = {"PIX_FIFO_DEPTH": pix, "WGT_FIFO_DEPTH": wgt, "BIAS_FIFO_DEPTH": bias}
+    sources = ["rtl/storage/*.v", "rtl/lib/fifo_*.v", "rtl/lib/ram_1r1w.v"]
     sources += ["rtl/lib/ram_1r1w_async.v"]
+    params = {"AHB_W": width, **depths}
     run_bench(sim, "storage_port", sources, f"tb.storage_port.{module}", params=params)

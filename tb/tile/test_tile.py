@@ -8,7 +8,6 @@ that is overwritten too early is seen. Grants and releases are random.
 import random
 
 import numpy as np
-import pytest
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu.layer import airam
@@ -19,6 +18,7 @@ from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import describe_layer, flattened, pack_descriptor
 from openkpu_tb.core.pipeline_bench import join_words
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.tile.expected import ANY, entries, reads
 
 RAM_ROWS = 2048
@@ -326,30 +326,13 @@ async def random_layers(bench: Bench) -> None:
         await bench.play(make(c, h, w, o, kernel, pool, depthwise), *random.choice(RATES))
 
 
-@pytest.mark.tier(
-    nightly=[
-        "icarus-16-16-32-1",
-        "verilator-16-8-64-0",
-        "verilator-32-32-64-1",
-        "verilator-128-128-32-1",
-        "verilator-64-64-32-0",
-    ]
-)
-@pytest.mark.parametrize(
-    "sim, path, word, rows, flat",
-    [
-        *(("icarus", 16, 16, 32, 1), ("verilator", 16, 8, 64, 0)),
-        *(("verilator", 32, 32, 64, 1), ("verilator", 64, 64, 32, 0)),
-        *(("verilator", 16, 16, 32, 1), ("verilator", 128, 128, 32, 1)),
-        pytest.param("verilator", 128, 64, 32, 1, marks=pytest.mark.nightly),
-        pytest.param("verilator", 128, 8, 32, 0, marks=pytest.mark.nightly),
-        pytest.param("icarus", 16, 8, 64, 0, marks=pytest.mark.nightly),
-        pytest.param("icarus", 32, 32, 64, 1, marks=pytest.mark.nightly),
-        pytest.param("icarus", 64, 64, 32, 1, marks=pytest.mark.nightly),
-        pytest.param("icarus", 128, 64, 32, 1, marks=pytest.mark.nightly),
-        pytest.param("icarus", 128, 8, 32, 0, marks=pytest.mark.nightly),
-        pytest.param("icarus", 128, 128, 32, 1, marks=pytest.mark.nightly),
-    ],
+@sizes(
+    "sim path word rows flat",
+    test="verilator-16-16-32-1",
+    nightly="icarus-128-128-32-1 icarus-128-64-32-1 icarus-128-8-32-0 icarus-16-16-32-1 "
+    "icarus-16-8-64-0 icarus-32-32-64-1 icarus-64-64-32-1 verilator-128-128-32-1 "
+    "verilator-128-64-32-1 verilator-128-8-32-0 verilator-16-8-64-0 verilator-32-32-64-1 "
+    "verilator-64-64-32-0",
 )
 def test_tile(sim: str, path: int, word: int, rows: int, flat: int) -> None:
     sources = [f"rtl/lib/{name}.v" for name in ("ram_1r1w", "stripe_iter", "flat_*")]

@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 import cocotb
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
@@ -22,6 +21,7 @@ from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import join_words
 from openkpu_tb.core.post_tables import entries, pack_entry
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.weight_buffer.expected import Work, layers, param_rows, wide_layer
 
 COLUMNS = 9
@@ -330,12 +330,7 @@ class Bench(BlockBench):
         """Until all layers are done; then nothing moves any more. Bounded."""
         words = sum(len(stream.words) for stream in self.streams)
         limit = 2000 + int(12 * (words + 4 * len(self.rows)) / self.p_in / self.p_free)
-        for _ in range(limit):
-            await self.step()
-            if self.over():
-                break
-        else:
-            raise AssertionError(f"not over after {limit} cycles")
+        await self.run_until(self.over, limit)
         await self.steps(40)
         assert self.over() and not self.waiting["weight"] and not self.waiting["param"]
         for name in ("weight", "param"):
@@ -348,7 +343,7 @@ async def fresh(dut, todo: list[Work], rates: tuple[float, float, float]) -> Ben
     return bench
 
 
-def sizes(dut) -> tuple[int, int]:
+def widths(dut) -> tuple[int, int]:
     return int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
 
 
@@ -357,7 +352,7 @@ async def random_layers(dut) -> None:
     """Layers of all kinds at several paces; the rings of weights and of tables get full."""
     for rates in ((1.0, 1.0, 0.3), (0.5, 0.5, 0.1), (1.0, 0.3, 0.05)):
         rows = 2 * int(dut.WBUF_ROWS.value)
-        bench = await fresh(dut, layers(*sizes(dut), 8, rows), rates)
+        bench = await fresh(dut, layers(*widths(dut), 8, rows), rates)
         bench.hold_back(rows=rates[1] < 1.0, tables=rates[1] < 0.4)
         await bench.play()
         full = bench.ring.most == bench.ring.size or bench.met["no room"]
@@ -373,7 +368,7 @@ async def random_layers(dut) -> None:
 @cocotb.test()
 async def many_channels(dut) -> None:
     """Layers that fill the parameter ring and go around it, small ones behind them."""
-    n_z, wb = sizes(dut)
+    n_z, wb = widths(dut)
     outputs = [1024, random.randint(600, 1000), random.randint(600, 1000)]
     todo = [wide_layer(n_z, wb, o) for o in outputs]
     bench = await fresh(dut, [*todo, *layers(n_z, wb, 4)], (1.0, 0.7, 0.3))
@@ -387,24 +382,18 @@ async def many_channels(dut) -> None:
 async def reset_in_between(dut) -> None:
     """A reset at any time: what was on its way is gone, the next layers are whole."""
     for cycles in (random.randint(5, 400), random.randint(400, 1500)):
-        bench = await fresh(dut, layers(*sizes(dut), 4), (1.0, 0.5, 0.2))
+        bench = await fresh(dut, layers(*widths(dut), 4), (1.0, 0.5, 0.2))
         await bench.steps(cycles)
-    bench = await fresh(dut, layers(*sizes(dut), 4), (0.8, 0.8, 0.3))
+    bench = await fresh(dut, layers(*widths(dut), 4), (0.8, 0.8, 0.3))
     assert not any(int(port.value) for port in (dut.wrow_filled, dut.prow_filled, dut.act_ready))
     await bench.play()
 
 
-@pytest.mark.tier(nightly=["icarus-8-128-8-2048"], check=["verilator-4-32-16-1024"])
-@pytest.mark.parametrize(
-    ("sim", "n_z", "bus", "wb", "chans"),
-    [
-        ("icarus", 2, 32, 16, 1024),
-        ("verilator", 4, 32, 16, 1024),
-        ("icarus", 8, 128, 8, 2048),
-        pytest.param("icarus", 4, 64, 8, 1024, marks=pytest.mark.nightly),
-        pytest.param("icarus", 16, 32, 16, 1024, marks=pytest.mark.nightly),
-        pytest.param("verilator", 16, 64, 16, 2048, marks=pytest.mark.nightly),
-    ],
+@sizes(
+    "sim n_z bus wb chans",
+    test="icarus-2-32-16-1024",
+    check="verilator-4-32-16-1024",
+    nightly="icarus-16-32-16-1024 icarus-4-64-8-1024 icarus-8-128-8-2048 verilator-16-64-16-2048",
 )
 def test_weight_buffer(sim: str, n_z: int, bus: int, wb: int, chans: int) -> None:
     sources = ["rtl/weight/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v"]

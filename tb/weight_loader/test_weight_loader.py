@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
@@ -20,6 +19,7 @@ from openkpu_tb.core.elaborated import parameter
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import split_words
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 MASK36 = (1 << 36) - 1
 INPUTS = ("start", "desc", "weight_data", "weight_off", "weight_cnt", "wrow_freed", "prow_freed")
@@ -299,27 +299,12 @@ async def resets(dut) -> None:
     await bench.play(layers, 1.0, 0.5)
 
 
-@pytest.mark.tier(
-    nightly=[
-        "icarus-2-128-16-0",
-        "icarus-2-32-16-1",
-        "verilator-4-32-8-1",
-        "icarus-4-64-8-1",
-        "verilator-16-64-16-1",
-    ],
-    check=["verilator-4-32-16-0"],
-)
-@pytest.mark.parametrize(
-    ("sim", "n_z", "bus", "wb", "keep"),
-    [
-        ("icarus", 2, 32, 16, 0),
-        ("icarus", 4, 64, 8, 1),
-        ("icarus", 2, 128, 16, 0),
-        ("icarus", 2, 32, 16, 1),
-        ("verilator", 4, 32, 16, 0),
-        ("verilator", 4, 32, 8, 1),
-        ("verilator", 16, 64, 16, 1),
-    ],
+@sizes(
+    "sim n_z bus wb keep",
+    test="icarus-2-32-16-0",
+    check="verilator-4-32-16-0",
+    nightly="icarus-2-128-16-0 icarus-2-32-16-1 icarus-4-64-8-1 verilator-16-64-16-1 "
+    "verilator-4-32-8-1",
 )
 def test_weight_loader(sim: str, n_z: int, bus: int, wb: int, keep: int) -> None:
     sources = [f"rtl/weight/weight_{part}.v" for part in ("loader", "constant")]

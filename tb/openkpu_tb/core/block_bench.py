@@ -36,13 +36,20 @@ class BlockBench:
         for _ in range(cycles):
             await self.step()
 
-    async def wait_for(self, output: str, cycles: int) -> int:
-        """Step until an output is high; how often. AssertionError after so many ``cycles``."""
-        for cycle in range(1, cycles + 1):
-            await self.step()
-            if int(getattr(self.dut, output).value):
+    async def run_until(self, over: Callable[[], object], limit: int, *step: Any) -> int:
+        """Step until something holds, with ``step`` for the steps; how often.
+
+        AssertionError when it does not hold after ``limit`` cycles.
+        """
+        for cycle in range(1, limit + 1):
+            await self.step(*step)
+            if over():
                 return cycle
-        raise AssertionError(f"{output} stays low for {cycles} cycles")
+        raise AssertionError(f"not over in {limit} cycles")
+
+    async def wait_for(self, output: str, limit: int) -> int:
+        """Step until an output is high; how often."""
+        return await self.run_until(lambda: int(getattr(self.dut, output).value), limit)
 
     async def pulse(self, **inputs: int) -> None:
         """Inputs for one cycle, 0 behind it."""
