@@ -239,9 +239,7 @@ async def reset_while_waiting(bench: Bench, dut) -> None:
         for port in bench.ports.values():
             port.asks, port.waited = False, 0
             getattr(dut, f"{port.name}_req").value = 0
-        dut.rst.value = 1
-        await RisingEdge(dut.clk)
-        dut.rst.value = 0
+        await bench.pulse(rst=1)
         await bench.play(patience + 2)
 
 

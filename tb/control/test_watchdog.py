@@ -66,9 +66,7 @@ async def limits(bench: Bench, dut) -> None:
         await bench.work(limit)
         for _ in range(3):
             await bench.never(random.randint(most // 2, most - LATE))
-            dut.progress.value = 1
-            await RisingEdge(dut.clk)
-            dut.progress.value = 0
+            await bench.pulse(progress=1)
         took = await bench.until("stuck", most + 2 * LATE)
         assert most <= took + 1 <= most + LATE, f"after {took} cycles of {most}"
         await bench.flushed(random.randint(1, 9))

@@ -5,7 +5,6 @@ import random
 from collections import deque
 
 import cocotb
-import pytest
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.core.pipeline_bench import reset
@@ -103,18 +102,14 @@ async def reset_empties(dut) -> None:
         assert int(dut.out_valid.value) == 0
 
 
-@pytest.mark.tier(check=["icarus-5", "icarus-16", "verilator-5"])
-@pytest.mark.parametrize(
-    ("sim", "depth"), [("icarus", 2), ("icarus", 5), ("icarus", 16), ("verilator", 5)]
-)
+@sizes("sim depth", test="icarus-2", check="icarus-5 icarus-16 verilator-5")
 def test_fifo_sync(sim: str, depth: int) -> None:
     sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
     params = {"DEPTH": depth, "WIDTH": 19}
     run_bench(sim, "fifo_sync", sources, "tb.fifo.test_fifo", params=params)
 
 
-@pytest.mark.tier(check=["icarus-24", "verilator-3"])
-@pytest.mark.parametrize(("sim", "depth"), [("icarus", 3), ("icarus", 24), ("verilator", 3)])
+@sizes("sim depth", test="icarus-3", check="icarus-24 verilator-3")
 def test_fifo_ram(sim: str, depth: int) -> None:
     sources = ["rtl/lib/fifo_ram.v", "rtl/lib/ram_1r1w.v"]
     params = {"DEPTH": depth, "WIDTH": 33}

@@ -99,9 +99,7 @@ class Bench(BlockBench):
         self.dut.desc.value = pack_descriptor(describe_layer(arg, sizes))
         self.dut.ring_row.value = self.ring_row
         self.dut.wrow_filled.value = self.ring_row
-        self.dut.start.value = 1
-        await RisingEdge(self.dut.clk)
-        self.dut.start.value = 0
+        await self.pulse(start=1)
         self.dut.ring_row.value = random.randrange(4 * self.wbuf_rows)  # of the start alone
 
     def multiplied(self) -> int:
@@ -305,9 +303,7 @@ async def ended_and_begun(bench: Bench, dut) -> None:
             ring.fill()
             await RisingEdge(dut.clk)
             dut.weights.value = bench.read_weights()
-        dut.rst.value = 1
-        await RisingEdge(dut.clk)
-        dut.rst.value = 0
+        await bench.pulse(rst=1)
         for _ in range(40):
             await RisingEdge(dut.clk)
             assert not int(dut.writeback_req.value) and not int(dut.fill_req.value)

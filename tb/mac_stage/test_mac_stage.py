@@ -9,13 +9,13 @@ import random
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge, Timer
 
 from openkpu.layer.elementwise import OPERATIONS
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.elaborated import parameter, simulator
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.mac_stage.bench import LANES, LEAVE, Bench, noise
 from tb.mac_stage.expected import MODES, N_X, Layer, positions
 
@@ -181,24 +181,17 @@ async def reset_in_between(bench: Bench, dut) -> None:
     await bench.drain()
 
 
-@pytest.mark.tier(
-    nightly=["icarus-4-8-8-32-more3", "verilator-2-2-16-8-more1"],
-    check=["verilator-4-4-8-16-more2"],
+@sizes(
+    "sim n_y n_z wb tile gate planes",
+    test="icarus-2-2-16-8-1-0",
+    check="verilator-4-4-8-16-0-1",
+    nightly="verilator-2-2-16-8-1-0 icarus-4-8-8-32-1-1 icarus-4-2-16-8-1-0 icarus-4-4-16-16-1-0 "
+    "icarus-4-16-8-64-1-0 verilator-8-16-16-128-1-1",
 )
-@pytest.mark.parametrize(
-    ("sim", "n_y", "n_z", "wb", "tile", "more"),
-    [
-        ("icarus", 2, 2, 16, 8, {}),
-        ("verilator", 2, 2, 16, 8, {}),
-        ("verilator", 4, 4, 8, 16, {"GATE": 0, "PARAM_CHANS": 1024, "SUM_PLANES": 1}),
-        ("icarus", 4, 8, 8, 32, {"SUM_PLANES": 1}),
-        pytest.param("icarus", 4, 2, 16, 8, {}, marks=pytest.mark.nightly),
-        pytest.param("icarus", 4, 4, 16, 16, {}, marks=pytest.mark.nightly),
-        pytest.param("icarus", 4, 16, 8, 64, {}, marks=pytest.mark.nightly),
-        pytest.param("verilator", 8, 16, 16, 128, {"SUM_PLANES": 1}, marks=pytest.mark.nightly),
-    ],
-)
-def test_mac_stage(sim: str, n_y: int, n_z: int, wb: int, tile: int, more: dict[str, int]) -> None:
+def test_mac_stage(
+    sim: str, n_y: int, n_z: int, wb: int, tile: int, gate: int, planes: int
+) -> None:
     sources = ["rtl/mac/*.v", "rtl/lib/ram_1r1w_async.v"]
-    params = {"N_Y": n_y, "N_Z": n_z, "WEIGHT_BITS": wb, "TILE_W": tile, **more}
+    params = {"N_Y": n_y, "N_Z": n_z, "WEIGHT_BITS": wb, "TILE_W": tile, "GATE": gate}
+    params |= {"SUM_PLANES": planes} | ({} if gate else {"PARAM_CHANS": 1024})
     run_bench(sim, "mac_stage", sources, "tb.mac_stage.test_mac_stage", params=params)

@@ -108,9 +108,7 @@ class Bench(BlockBench):
         """A pulse; the map of an unload has been there for some cycles."""
         getattr(self.dut, f"{name}_map").value = packed(base, shape)
         await self.steps(3)
-        getattr(self.dut, f"{name}_start").value = 1
-        await self.step()
-        getattr(self.dut, f"{name}_start").value = 0
+        await self.pulse(**{f"{name}_start": 1})
 
     async def finish(self, name: str, limit: int) -> None:
         """Until the load or the unload is done."""

@@ -225,9 +225,7 @@ class Bench(BlockBench):
         """Deliver the layer; groups are taken only when there is room. Bounded; its cycles."""
         dut = self.dut
         dut.desc.value = pack_descriptor(layer.desc)
-        dut.start.value = 1
-        await RisingEdge(dut.clk)
-        dut.start.value = 0
+        await self.pulse(start=1)
         groups = list(layer.groups())
         limit = 200 + int(60 * sum(len(g) + 8 for g in groups) * self.sizes.n_z / p_gnt)
         group: list[Write] = []

@@ -242,9 +242,7 @@ async def ended_and_begun(bench: Bench, dut) -> None:
         await bench.start(layer.arg)
         dut.fill_gnt.value = dut.writeback_gnt.value = 1
         await ClockCycles(dut.clk, random.randrange(3, 90))
-        dut.rst.value = 1
-        await RisingEdge(dut.clk)
-        dut.rst.value = 0
+        await bench.pulse(rst=1)
         gap = 40 if turn % 2 else random.randrange(4)  # the next task comes late, or at once
         for _ in range(gap):
             await RisingEdge(dut.clk)

@@ -284,9 +284,7 @@ async def set_and_clear(bench: Bench, dut) -> None:
         await bench.write(R.interrupt_clear, 7)
         assert await bench.read(R.interrupt_raw) & EMPTY == 0
         assert len(await bench.pop(11)) == 11
-        dut.arg_ready.value = 1
-        await RisingEdge(dut.clk)
-        dut.arg_ready.value = 0
+        await bench.pulse(arg_ready=1)
         await ClockCycles(dut.clk, after)
         await bench.write(R.interrupt_clear, EMPTY)
         seen = await bench.read(R.interrupt_raw) & EMPTY
