@@ -9,9 +9,9 @@ import cocotb
 import pytest
 from cocotbext.ahb import AHBBus, AHBLiteMaster, AHBResp
 
-from openkpu_tb.axi.host_side import RAM, HostSide
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.simrun import run_bench
+from tb.ahb_slave.host_side import RAM, HostSide
 
 logging.getLogger("cocotb.ahb_slave_bench").setLevel(logging.ERROR)
 

@@ -7,9 +7,9 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
-from openkpu_tb.axi.host_side import RAM, HostSide
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.simrun import SIMS, run_bench
+from tb.ahb_slave.host_side import RAM, HostSide
 
 WINDOW = 0x400000  # behind the AI RAM's part
 

@@ -10,8 +10,8 @@ import pytest
 from cocotb.triggers import ClockCycles, FallingEdge, RisingEdge
 from cocotbext.axi import ApbBus, ApbMaster
 
-from openkpu_tb.axi.host_side import BRIDGE_SOURCES, RAM, HostSide
 from openkpu_tb.simrun import run_bench
+from tb.ahb_slave.host_side import BRIDGE_SOURCES, RAM, HostSide
 
 logging.getLogger("cocotb.bridge_bench").setLevel(logging.ERROR)
 LIMIT = 200  # cycles of an access

@@ -11,9 +11,9 @@ from cocotb.triggers import ClockCycles, Combine, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiProt, AxiResp
 from cocotbext.axi import axil_channels as channels
 
-from openkpu_tb.axi.host_side import BRIDGE_SOURCES, RAM, HostSide
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.simrun import run_bench
+from tb.ahb_slave.host_side import BRIDGE_SOURCES, RAM, HostSide
 
 logging.getLogger("cocotb.bridge_bench").setLevel(logging.ERROR)
 KINDS = ("aw", "w", "b", "ar", "r")
