@@ -5,10 +5,10 @@ import random
 
 import cocotb
 import pytest
-from cocotb.clock import Clock
-from cocotb.triggers import ReadOnly, RisingEdge
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import layout
+from openkpu_tb.core.pipeline_bench import start_clock
 from openkpu_tb.simrun import SIMS, run_bench
 
 OWNER = 11  # bits
@@ -17,7 +17,7 @@ OWNER = 11  # bits
 class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        start_clock(dut)
         ow = (int(dut.AHB_W.value) // 8).bit_length() - 1
         self.tag = layout("dma_tag", OW=ow, CW=ow + 1, OWNER_BITS=OWNER)
         self.fault = layout("fault", OWNER_BITS=OWNER)
@@ -65,8 +65,7 @@ async def every_cycle(dut) -> None:
     dut.flush.value = dut.run.value = 0
     bench.drive("nothing")
     dut.rst.value = 1
-    for _ in range(2):
-        await RisingEdge(dut.clk)
+    await ClockCycles(dut.clk, 2)
     for cycle in range(1500):
         rst, flush = int(random.random() < 0.02), int(random.random() < 0.05)
         running = int(random.random() < 0.7)
