@@ -16,13 +16,13 @@ from openkpu.prediction.cycles_front import Front
 from openkpu.prediction.cycles_shape import ENTRY, Shape, Stripe
 
 FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
-STRIPE_SETUP = 4  # a stripe takes so long to work out; one from below line 0 a cycle more
+STRIPE_SETUP = 4  # cycles to compute a stripe; below line 0 one more
 FILLED = 6  # from the walk's step of a word to the issue that uses it
 FREED = 10  # from the last use of an entry to the step that fills it again: nine columns behind
 NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in a cycle
 FC_WORK = 4  # fully connected: from the step of a word to its first nine bytes
 FC_WORDS = 2  # words that fc_flatten has asked for and not done with
-FC_SHORT = 16  # bytes of a word of which it takes a third
+FC_SHORT = 16  # bytes of a word up to which it requests a third one
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
 ROW_SEEN_DW = 3  # ... of a depthwise layer
 ROW_FREED = 11  # from the last use of a row of weights to the word that may take its place
@@ -69,7 +69,7 @@ class Engine:
         self.released: list[int] = []
         self.last = start
         self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
-        # who takes channels that are complete: cycle of their last write, how many, share of the
+        # callback for complete channels: cycle of their last write, how many, share of the
         # reads of the AI RAM that the fill has used
         self.whole: Callable[[int, int, float], None] = lambda at, channels, used: None
 
@@ -235,7 +235,7 @@ class Engine:
             freed = done
 
     def _lines(self, odd: int) -> list[int]:
-        """Lines that go together: two in one word of the AI RAM, where PAIR takes them."""
+        """Lines of one issue: two in one word of the AI RAM, where rows are paired."""
         found, line, height = [], 0, self.shape.arg.i_col_high
         while line < height:
             two = self.shape.two_lines and (odd + line) % 2 == 0 and line < height - 1

@@ -137,7 +137,7 @@ class MisbehaviourSequence(LayerSequence):
 class MisalignedSequence(MisbehaviourSequence):
     """Words and half-words of the AI RAM at addresses that are none.
 
-    That breaks rule 12 of the bus, which the checker of the host's side tells.
+    That breaks rule 12 of the bus, which the checker of the host's side reports.
     """
 
     def habits(self) -> list[Callable[[], Awaitable[None]]]:
