@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far predicted cycles are off those of the RTL (make bench ERRORS=): histogram, table, record.
 
-The record has both numbers of every case, and the arguments of the random layers. RTL cycles of the
-bundled vectors and of published models come from the records of tb/device; those of random layers
-and of the MLPerf models are measured on Verilator when a number of random layers is given, and are
-otherwise those of the record.
+The record has both numbers of every case, and the arguments of random layers and task lists. RTL
+cycles of the bundled vectors and of published models come from the records of tb/device; the others
+are measured on Verilator when a number of random layers is given, and are otherwise those of the
+record.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from typing import Any
 import numpy as np
 
 from openkpu import configs
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.checkout import ROOT
 from openkpu.compiler.errors import FloatModelError
 from openkpu.compiler.source import read_program
 from openkpu.configs import Config
+from openkpu.generators import generate_lists
+from openkpu.generators.generate_lists import ALL_KINDS, random_list
 from openkpu.kmodel import loads_kmodel, read_file
 from openkpu.layer import vectors
-from openkpu.layer.argument import LayerArg
+from openkpu.layer.argument import WORDS, LayerArg
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network.network import Network, alignment
 from openkpu.prediction.cycles import predict_layers
@@ -39,11 +42,14 @@ RECORD = Path(__file__).with_name("bench_errors.json")
 PAGE = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "images" / "prediction_errors.png"
 VECTORS, RANDOM = "bundled vectors, each alone", "random layers, each alone"
-PUBLISHED, MLPERF = "published models", "MLPerf models"
-KINDS = {VECTORS: 0.03, RANDOM: 0.03, PUBLISHED: 0.02, MLPERF: 0.02}  # share that is allowed
-CYCLES = 50  # ... or so many cycles
+LISTS, PUBLISHED, MLPERF = "random task lists", "published models", "MLPerf models"
+LAYERS = (VECTORS, RANDOM)
+KINDS = (*LAYERS, LISTS, PUBLISHED, MLPERF)
+LAYER_OFF, MODEL_OFF, CYCLES = 0.03, 0.02, 50  # allowed: a share, or so many cycles
 DRAWN = ("nano", "compact", "small", "medium", "k210")  # configurations of random layers
-TINY = ("nano", "k210", "large")  # ... of the MLPerf models
+LISTED = ("small", "k210", "nano_fp16", "large")  # ... of random task lists
+LAYERS_A_LIST = 16  # random layers for each random list
+TINY = ("nano", "k210", "large")  # configurations of the MLPerf models
 EDGES = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)  # per cent
 BAR = 40  # characters
 LIMIT = 20_000_000  # cycles of a layer or an inference
@@ -52,14 +58,14 @@ SEED = 1
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A layer or model: cycles predicted and on the RTL; ``layer``: whether the weights have
-    8 bits, and the words of its argument in hexadecimal digits."""
+    """A layer, list or model: cycles predicted and on the RTL; ``layers`` of what is random:
+    whether their weights have 8 bits, and the words of their arguments in hexadecimal digits."""
 
     kind: str
     name: str
     predicted: int
     rtl: int
-    layer: tuple[bool, str] | None = None
+    layers: tuple[bool, str] | None = None
 
     @property
     def off(self) -> float:
@@ -69,7 +75,8 @@ class Case:
     @property
     def near(self) -> bool:
         """Within what the tests allow."""
-        return abs(self.predicted - self.rtl) <= max(CYCLES, KINDS[self.kind] * self.rtl)
+        share = LAYER_OFF if self.kind in LAYERS else MODEL_OFF
+        return abs(self.predicted - self.rtl) <= max(CYCLES, share * self.rtl)
 
 
 def by_kind(cases: Iterable[Case]) -> dict[str, list[Case]]:
@@ -188,13 +195,22 @@ def of_records(folder: Path) -> list[Case]:
     return found
 
 
+def drawn(kind: str, name: str, rtl: int, layers: Sequence[LayerArg], eight_bit: bool) -> Case:
+    """A random layer, or the layers of a random list."""
+    words = np.concatenate([layer.encode() for layer in layers]).astype("<u8")
+    return again(Case(kind, name, 0, rtl, (eight_bit, words.tobytes().hex())))
+
+
 def again(case: Case) -> Case:
-    """The case of a random layer, predicted anew."""
-    assert case.layer is not None
-    eight_bit, digits = case.layer
-    arg = LayerArg.decode(np.frombuffer(bytes.fromhex(digits), dtype="<u8"))
-    config = configs.load_config(case.name.split()[-1])
-    return dataclasses.replace(case, predicted=alone(config, arg, eight_bit))
+    """A random layer or list, predicted anew."""
+    assert case.layers is not None
+    eight_bit, digits = case.layers
+    words = np.frombuffer(bytes.fromhex(digits), dtype="<u8").reshape(-1, WORDS)
+    args = [LayerArg.decode(each) for each in words]
+    config, tasks = configs.load_config(case.name.split()[-1]), case.kind == LISTS
+    run = predict_layers(config, args, eight_bit=eight_bit, tasks=tasks)
+    cycles = sum(layer.cycles for layer in run.layers) + tasks  # the host's start of a list
+    return dataclasses.replace(case, predicted=cycles)
 
 
 def random_layers(config: Config, count: int) -> list[VectorLayer]:
@@ -218,9 +234,26 @@ def of_random(count: int) -> list[Case]:
         launch.run_job("verilator", config, request, events.append)
         measured = [e["counters"]["total"] for e in events if e["event"] == "layer"]
         for number, (layer, cycles) in enumerate(zip(layers, measured, strict=True)):
-            words = np.asarray(layer.arg.encode(), dtype="<u8").tobytes().hex()
-            argument = (layer.eight_bit, words)
-            found.append(again(Case(RANDOM, f"{number} on {name}", 0, cycles, argument)))
+            case = f"{number} on {name}"
+            found.append(drawn(RANDOM, case, cycles, [layer.arg], layer.eight_bit))
+    return found
+
+
+def of_lists(count: int) -> list[Case]:
+    """So many random lists with a task of each kind on Verilator, half of which load or store their
+    maps; SimError."""
+    found, rng = [], np.random.default_rng(SEED)
+    for number in range(count):
+        name = LISTED[number % len(LISTED)]
+        config = configs.load_config(name)
+        kinds = rng.permutation(ALL_KINDS if config.fp16_lanes else generate_lists.KINDS)
+        # rows of 32 numbers, for products of float16
+        width = 64 if config.fp16_lanes else int(rng.integers(60, 90))
+        shape = (int(rng.integers(3, 20)), int(rng.integers(8, 30)), width)
+        order = [str(kind) for kind in kinds]
+        network, _ = random_list(rng, order, shape, ram_rows=config.ai_ram_rows, moves=0.5)
+        rtl = on_the_rtl(config, network)
+        found.append(drawn(LISTS, f"list {number} on {name}", rtl, network.layers, True))
     return found
 
 
@@ -257,12 +290,13 @@ def of_tiny(folder: Path, measured: dict[str, int] | None) -> list[Case]:
 
 
 def errors(folder: Path, count: int) -> list[Case]:
-    """All cases, predicted anew; ``count`` random layers and the MLPerf models on the RTL, with 0
-    those of the record. ``folder`` has the published models and ``mlperf_tiny``."""
+    """All cases, predicted anew; ``count`` random layers, lists and the MLPerf models on the RTL,
+    with 0 those of the record. ``folder`` has the published models and ``mlperf_tiny``."""
     tiny = folder / "mlperf_tiny"
     if count:
-        return [*of_records(folder), *of_random(count), *of_tiny(tiny, None)]
+        lists = of_lists(ceil_div(count, LAYERS_A_LIST))
+        return [*of_records(folder), *of_random(count), *lists, *of_tiny(tiny, None)]
     cases = recorded() if RECORD.is_file() else []
     measured = {case.name: case.rtl for case in cases if case.kind == MLPERF}
-    drawn = [again(case) for case in cases if case.kind == RANDOM]
-    return [*of_records(folder), *drawn, *of_tiny(tiny, measured)]
+    old = [again(case) for case in cases if case.layers]
+    return [*of_records(folder), *old, *of_tiny(tiny, measured)]
