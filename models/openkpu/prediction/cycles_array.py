@@ -22,6 +22,7 @@ FREED = 10  # from the last use of an entry to the step that fills it again: nin
 NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in a cycle
 FC_WORK = 4  # fully connected: from the step of a word to its first nine bytes
 FC_WORDS = 2  # words that fc_flatten has asked for and not done with
+FC_LINES = 16  # lines of which the mean is taken
 FC_SHORT = 16  # bytes of a word up to which it requests a third one
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
 ROW_SEEN_DW = 3  # ... of a depthwise layer
@@ -260,9 +261,12 @@ class Engine:
         width, word = shape.arg.i_row_wid, shape.tile_word
         ahead = FC_WORDS + int(word <= FC_SHORT)
         parts = [ceil_div(min(word, width - at), NINE) for at in range(0, width, word)]
-        line = sum(max(part, (part + FC_WORK) / ahead) for part in parts)
+        # ends of words: a word is requested when the last but one, or two, is done
+        worked = [0] * ahead
+        for part in parts * FC_LINES:
+            worked.append(max(worked[-1], worked[-ahead] + FC_WORK) + part)
         entries = ceil_div(shape.on.steps, ENTRY)
-        each = int(line * shape.arg.taps / width / entries)
+        each = int(worked[-1] / FC_LINES * shape.arg.taps / width / entries)
         at = freed = 0  # words of the layer so far; rows of them that are free again
         for neuron in range(shape.on.groups):
             if not neuron or not shape.on.held:
@@ -273,8 +277,7 @@ class Engine:
                 # the last row comes when the others are used
                 weights = front.row((at - 1) // n_z) + ROW_SEEN - max(0, count - 1 - (at - 1) % n_z)
                 there = self._entry(self.base + entry)
-                if count > int(ends):
-                    self._sweep(there, count - int(ends), weights, None)
+                self._sweep(there, count - int(ends), weights, None)
                 if ends:
                     self._job(self._sweep(there, 1, weights, neuron // n_z), 1, 1)
                 if not shape.on.held or neuron == shape.on.groups - 1:
