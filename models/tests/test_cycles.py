@@ -21,7 +21,7 @@ from openkpu.layer.layout import Layout
 from openkpu.prediction import cycles, cycles_maps, cycles_pool
 from openkpu.prediction.cycles import BOUNDS, LayerCycles
 from openkpu.prediction.cycles_front import Bus
-from openkpu.prediction.cycles_model import predict_model, predict_network
+from openkpu.prediction.cycles_model import MapMoves, predict_model, predict_network
 from openkpu.prediction.cycles_shape import Shape
 from openkpu.prediction.roofline import layer_cycles
 from openkpu.products.matmul import plan_matmul
@@ -298,3 +298,16 @@ def test_stripes_cover_the_grid() -> None:
         assert covered == shape.on.kw * shape.on.kh
     lapped = Shape(K210, LayerArg.make(3, 20, 40, 8, pool=9))
     assert sum(s.width * s.lines for s in lapped.stripes) > 20 * 40
+
+
+def test_single_bytes_by_the_host() -> None:
+    """A map of which a layer of the segment makes a part: the host moves the other bytes one by
+    one, two cycles each (docs/architecture.md 15.10); what is there is not moved again."""
+    made = LayerArg.make(4, 8, 16, 4, dst=8)  # rows 8 to 15
+    joined = LayerArg.make(12, 8, 16, 4, src=8, dst=64)  # rows 8 to 31: a third is its own
+    moves = MapMoves()
+    moves.bring_up([made, joined])
+    assert moves.cycles == cycles_maps.host_moves(made.in_layout) + 2 * 8 * 8 * 16 + 1
+    before = moves.cycles
+    moves.bring_up([made, joined])
+    assert moves.cycles == before
