@@ -41,7 +41,6 @@ class Engine:
     """One layer; ``run`` gives the cycle in which everything is written."""
 
     def __init__(self, shape: Shape, front: Front, start: int) -> None:
-        """``start``: cycle of run_start."""
         self.shape, self.front, self.start = shape, front, start
         # cycles in which the array had no issue, by what it waited for first
         self.waits = {"input": 0, "bus": 0, "output": 0}
@@ -66,9 +65,8 @@ class Engine:
         places = PLACES_PAIR if shape.pair else PLACES_FEW if shape.lanes < PLACES else PLACES
         depth = GROUPS if n_z >= places // GROUPS else places // n_z
         self.limit = (n_z * depth) >> int(shape.pair) if shape.arg.depthwise else depth
-        self.post = 0
+        self.post, self.last = 0, start
         self.released: list[int] = []
-        self.last = start
         self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
         # callback for complete channels: cycle of their last write, how many, share of the
         # reads of the AI RAM that the fill has used

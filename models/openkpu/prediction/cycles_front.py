@@ -88,6 +88,7 @@ class Bus:
         start = max(self.store_end, at)
         turns = max(0, min(words, self.now - max(start, self.busy)))  # that reads had instead
         self.now += turns
+        turns += min(words, max(0, self._beside(start, words) - start - cycles))
         self.store_end, self.store_share = start + cycles + turns, words / cycles
 
     def ahead(self, first: float, cycles: float, words: float, *, table: bool = False) -> float:
@@ -95,7 +96,7 @@ class Bus:
         A ``table`` follows a map."""
         first, share = max(first, self.ends[table]), words / cycles
         if table and (delay := self._beside(first, words) - first - words) > 0:
-            cycles, share = words + delay, 1
+            cycles, share = cycles + delay, words / (cycles + delay)
         end = self.ends[table] = first + cycles
         if self.now > first:  # what was read too early
             self.now += min(1, (self.now - first) / cycles) * words
