@@ -96,7 +96,7 @@ class Bus:
         A ``table`` follows a map."""
         first, share = max(first, self.ends[table]), words / cycles
         if table and (delay := self._beside(first, words) - first - words) > 0:
-            cycles, share = cycles + delay, words / (cycles + delay)
+            first += delay
         end = self.ends[table] = first + cycles
         if self.now > first:  # what was read too early
             self.now += min(1, (self.now - first) / cycles) * words
