@@ -266,7 +266,7 @@ def test_tables_go_behind_a_map_and_before_reads() -> None:
 
 
 def test_a_store_waits_for_what_goes_before() -> None:
-    """Maps that come and tables have their words first, in cycles that the store leaves, or else."""
+    """Maps that come and tables go first, as far as the store leaves no cycles free for them."""
     bus = Bus()
     bus.ahead(0, 100, 100)
     bus.store(0, 100, 100)
