@@ -60,7 +60,7 @@ def test_strided_slice(case: str) -> None:
     given, y = m.input((1, 4, 5, 6), Q), output(m, want.shape)
     places = [m.integers(word) for word in words]
     masks = {"beginMask": begin_mask, "endMask": end_mask, "shrinkAxisMask": shrink}
-    m.op("STRIDED_SLICE", [given, *places], [y], "StridedSliceOptions", **masks)
+    m.op("STRIDED_SLICE", [given, *places], [y], "StridedSliceOptions", "", **masks)
     same(m.finish([y]), x, [want])
 
 
