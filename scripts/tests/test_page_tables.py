@@ -107,14 +107,14 @@ def test_words_of_pages_and_comments(tmp_path: Path, capsys: pytest.CaptureFixtu
     module.parent.mkdir(parents=True)
     module.write_text('"""A\n Tells ``told``.\n"""\ntold = "hears"  # nobody HEARD of it\n')
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "page.md").write_text("`hears` whatever\ncomes to an end\n")
+    (tmp_path / "docs" / "tour.md").write_text("`hears` whatever\ncomes to an end\n")
     (tmp_path / "docs" / "registers.md").write_text("told\n")
     (tmp_path / "tb").mkdir()
     (tmp_path / "tb" / "other.py").write_text("# told\n")
     (tmp_path / "README.md").write_text("short\n")
     assert check_pages.main([], tmp_path) == 1
     assert sorted(line.partition(", ")[0] for line in capsys.readouterr().out.splitlines()) == [
-        "docs/page.md:2: 'comes to an end'",
+        "docs/tour.md:2: 'comes to an end'",
         "models/openkpu/m.py:2: 'Tells'",
         "models/openkpu/m.py:4: 'HEARD'",
     ]
