@@ -13,7 +13,7 @@ from openkpu_tools import command, marked
 from openkpu_tools.benchmarks import bench
 from openkpu_tools.benchmarks.bench_goals import END_TO_END
 from openkpu_tools.documents import check_pages, command_page, page_tables, silicon_table
-from openkpu_tools.registry import commands
+from openkpu_tools.registry import commands, dispatch
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -25,8 +25,21 @@ def page(tmp_path: Path) -> Path:
     return path
 
 
-def test_tables_are_current() -> None:
-    assert page_tables.old() == []
+WRITTEN = (
+    "registers",
+    "fields",
+    "integration",
+    "claim-table",
+    "page-tables",
+    "nightly",
+    "testplan",
+)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_commands_write_is_current(name: str) -> None:
+    """Files of the repository are what their command makes of their sources."""
+    assert dispatch([name, "--check"]) == 0
 
 
 def test_an_old_table_is_named(
@@ -99,6 +112,25 @@ def test_sizes_of_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     (tmp_path / "README.md").write_text(("y" * 100 + "\n") * 92)
     assert check_pages.main([], tmp_path) == 1
     assert "README.md: 9292 bytes, expected at most 9216" in capsys.readouterr().out
+
+
+def test_words_of_pages_and_comments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In prose, comments and docstrings, in either case; not in code, backticks or elsewhere."""
+    module = tmp_path / "models" / "openkpu" / "m.py"
+    module.parent.mkdir(parents=True)
+    module.write_text('"""A\n Tells ``told``.\n"""\ntold = "hears"  # nobody HEARD of it\n')
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tour.md").write_text("`hears` whatever\ncomes to an end\n")
+    (tmp_path / "docs" / "registers.md").write_text("told\n")
+    (tmp_path / "tb").mkdir()
+    (tmp_path / "tb" / "other.py").write_text("# told\n")
+    (tmp_path / "README.md").write_text("short\n")
+    assert check_pages.main([], tmp_path) == 1
+    assert sorted(line.partition(", ")[0] for line in capsys.readouterr().out.splitlines()) == [
+        "docs/tour.md:2: 'comes to an end'",
+        "models/openkpu/m.py:2: 'Tells'",
+        "models/openkpu/m.py:4: 'HEARD'",
+    ]
 
 
 def test_pages_are_short() -> None:

@@ -12,7 +12,6 @@ input of the AHB to an output of it; memories stay memories and nothing is mappe
 import json
 import re
 import shutil
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -38,7 +37,7 @@ TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found
 JOINED = "{0} %co*:-$dff,$memwr_v2,$check,$scopeinfo {1} %i"
 AHB = "i:[sm]_ahb_h*", "o:[sm]_ahb_h* o:irq %u"
 LEFT_OVER = ("$dlatch", "$_DLATCH", "$sr", "$_SR_", "$process")
-# what Yosys is told: multiplexers of plain LUTs take a third of those of wide ones
+# options of Yosys: multiplexers of plain LUTs take a third of those of wide ones
 MAP = "synth_ecp5 -nowidelut"
 # carry chains take two LUTs a cell, LUT RAM four of its 16x1 bits and a pair for the write port
 LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
@@ -84,7 +83,7 @@ def script(config: configs.Config, commands: list[str], rows: int | None = SMALL
 def yosys(config: configs.Config, commands: list[str], doing: str = "") -> dict:
     """Run the script; what ``stat`` counted. SynthError when Yosys found trouble.
 
-    ``doing``: what a reader is told while it runs.
+    ``doing``: its work, as reported while it runs.
     """
     with tempfile.TemporaryDirectory(prefix="synth_", dir=builds()) as tmp:
         folder = Path(tmp)
@@ -222,7 +221,3 @@ def main(argv: list[str] | None = None) -> int:
         known |= {name: {k: found[0][k] for k in COLUMNS} for name, found in tables.items()}
         RECORD.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

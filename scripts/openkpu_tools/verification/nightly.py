@@ -18,7 +18,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -157,7 +156,7 @@ def commit() -> str:
 
 
 def results(lines: Sequence[str], pattern: str) -> list[str]:
-    """The lines that tell the result, or the named groups of a pattern; else the last line."""
+    """The lines with the result, or the named groups of a pattern; else the last line."""
     found = [match for line in lines if (match := re.fullmatch(pattern, line.strip(" =\n")))]
     named = [" ".join(filter(None, match.groupdict().values())) or match[0] for match in found]
     said = [" ".join(text.split()) for text in named]
@@ -282,7 +281,3 @@ def main(argv: list[str] | None = None) -> int:
     if failed:
         print(f"failed: {', '.join(failed)}")
     return int(bool(failed or (args.release and lines)))
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -19,7 +19,7 @@ from typing import Any
 from openkpu import configs
 from openkpu_tb import simrun, watchdog
 from openkpu_tb.runs import launch
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 
 GROWTH = 64 << 20  # bytes that the process may grow by after the warm-up
 WARM_UP = 0.1  # share of the time, and at least ITEMS items
@@ -31,7 +31,7 @@ MIB = 1 << 20
 
 
 class Watch:
-    """What the simulation tells: progress, the first failure, how the memory grew."""
+    """Reports of the simulation: progress, the first failure, how the memory grew."""
 
     def __init__(self, seconds: float) -> None:
         self.began = self.said = time.monotonic()
@@ -73,7 +73,7 @@ class Watch:
 
 
 def soak(args: argparse.Namespace, seed: int) -> Watch:
-    """Run the simulation; SimError when it fails, with what it told until then in the watch."""
+    """Run the simulation; SimError when it fails, with its reports until then in the watch."""
     config = configs.load_config(args.config)
     seconds = 60 * args.minutes
     launch.build_device("verilator", config)
@@ -103,11 +103,7 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = registry.parse_command("soak", argv)
-    try:
-        configs.load_config(args.config)
-        simrun.check_tool("verilator")
-    except (configs.ConfigError, simrun.ToolError) as error:
-        raise command.UsageError(str(error)) from None
+    simrun.check_tool("verilator")
     seed = secrets.randbelow(1 << 31) if args.seed is None else args.seed
     print(f"soak on {args.config}, SEED={seed}", flush=True)
     watch = soak(args, seed)

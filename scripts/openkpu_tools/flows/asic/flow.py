@@ -12,7 +12,6 @@ import functools
 import json
 import re
 import shutil
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -43,7 +42,7 @@ MAP = (
     f"dnsize -D {AIM}",
 )
 REPORTED = 3000  # worst ends that OpenSTA reports ...
-PATHS = 12  # ... and ways through the boxes that are told
+PATHS = 12  # ... and reported ways through the boxes
 MACROS = ("ram_1r1w", "ram_1r1w_async", "ai_ram")  # modules that are memories
 DEPTH = 2  # levels of boxes in the table
 
@@ -217,7 +216,3 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     print(f"reached: {found['gates']:,} NAND2 equivalents, {found['mhz']} MHz")
     return asic_judged(found, args)
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))
