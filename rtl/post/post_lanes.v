@@ -7,7 +7,8 @@
 // a fully connected layer one bank: one of few that are picked from all once. Parameters arrive
 // with the sums and are delayed along the lanes. Sums of pixels agree above bit 11 in lanes of the same y, for these bits are the same for
 // every output channel, or zero (depthwise: nine taps have twelve bits); so they are multiplied
-// once a y. Twelve registers from sums to bytes. SHARE sums may share a lane: then the kernel
+// once a y. Of an addend comes off what the raised constant adds behind the multiplier (batch_norm).
+// Twelve registers from sums to bytes. SHARE sums may share a lane: then the kernel
 // modules come in that many parts, one a cycle, and the bytes leave together with the last.
 // Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes, and
 // sends no others for SHARE - 1 cycles; the parameters stay that long.
@@ -30,6 +31,10 @@ module post_lanes #(
     parameter XW       = 29,
     // sums that share a lane: 1, 2 or 4
     parameter SHARE    = 1,
+    // zero point of a lane: 1 from two multipliers, 0 from memories, which small arrays have
+    parameter MULTIPLY = (N_Y * N_Z > 4) ? 1 : 0,
+    // bits of a wide number that a multiplier takes beside 18 of another one: 18 or 17
+    parameter PIECE    = 18,
     // derived, not to be set: sums and width of a bank number
     parameter L        = N_Y * N_Z,
     parameter ZW       = $clog2(N_Z)
@@ -150,20 +155,36 @@ module post_lanes #(
   // the job is lowest of what travels beside; here that of a value whose segment is known
   wire [`JOB_BITS-1:0] job_8 = meta_q[MW*7+:`JOB_BITS];
 
-  // ---- tables: what all lanes share. With out32 nothing is added to the byte of v.
+  // ---- tables: what all lanes share. With out32 v leaves: minus 0, times 8, plus 0.
   reg [`SEGMENT_BITS-1:0] segment;
-  always @* begin
-    segment = table_data;
-    if (out32) segment[`SEGMENT_MUL] = 18'd0;
+  reg segment_we;
+  reg [3:0] segment_addr;
+  always @(posedge clk) begin
+    if (rst) segment_we <= 1'b0;
+    else segment_we <= table_we;
+  end
+  always @(posedge clk) begin
+    segment_addr <= table_addr;
+    segment      <= table_data;
+    if (out32) begin
+      segment[`SEGMENT_START] <= 36'd0;
+      segment[`SEGMENT_MUL]   <= 18'd8;
+      segment[`SEGMENT_NEG]   <= 1'b0;
+      segment[`SEGMENT_ADD]   <= 8'd0;
+    end
   end
   reg [35:0] start_4, start_8, start_12;
+  reg [18:0] less;  // minus the multiplier of entry 0
   always @(posedge clk) begin
-    if (table_we && table_addr == 4'd4) start_4 <= table_data[`SEGMENT_START];
-    if (table_we && table_addr == 4'd8) start_8 <= table_data[`SEGMENT_START];
-    if (table_we && table_addr == 4'd12) start_12 <= table_data[`SEGMENT_START];
+    if (segment_we && segment_addr == 4'd0) less <= 19'd0 - {1'b0, segment[`SEGMENT_MUL]};
+    if (segment_we && segment_addr == 4'd4) start_4 <= segment[`SEGMENT_START];
+    if (segment_we && segment_addr == 4'd8) start_8 <= segment[`SEGMENT_START];
+    if (segment_we && segment_addr == 4'd12) start_12 <= segment[`SEGMENT_START];
   end
 
   wire [38:0] scaled;
+  wire [35:0] coarse;
+  wire        fine;
   wire [ 3:0] multiple_addr;
   wire [42:0] multiple;
   zero_point_table u_multiples (
@@ -173,6 +194,8 @@ module post_lanes #(
       .load  (load),
       .step  (table_we),
       .scaled(scaled),
+      .coarse(coarse),
+      .fine  (fine),
       .addr  (multiple_addr),
       .data  (multiple)
   );
@@ -230,7 +253,7 @@ module post_lanes #(
       localparam integer LANE_0 = z * N_Y;
       wire [PW-1:0] par_1;
       reg [70:0] bn_2, bn_3;
-      reg [31:0] add_4;
+      reg [35:0] add_4;
       if (N_Z == 2) begin : g_direct
         localparam [6:0] FIRST = LANE_0[6:0];
         wire [   6:0] slot = one_bank ? 7'd0 : FIRST >> swl;
@@ -249,27 +272,33 @@ module post_lanes #(
       always @(posedge clk) begin
         if (valid_q[0]) bn_2 <= par_1[70:0];
         if (valid_q[1]) bn_3 <= bn_2;
-        if (valid_q[2]) add_4 <= bn_3[70:39];
+        if (valid_q[2]) add_4 <= {{4{bn_3[70]}}, bn_3[70:39]} - {bn_3[15:0], 20'd0};
       end
       for (y = 0; y < N_Y; y = y + 1) begin : g_y
         localparam I = z * N_Y + y;
         post_lane #(
-            .ROUNDING(ROUNDING)
+            .ROUNDING(ROUNDING),
+            .MULTIPLY(MULTIPLY),
+            .PIECE   (PIECE)
         ) u_lane (
             .clk          (clk),
             .valid        ({valid_q[STAGES-2:0], p_valid}),
             .sgn          (sgn),
-            .table_we     (table_we),
-            .table_addr   (table_addr),
+            .coarse       (coarse),
+            .fine         (fine),
+            .table_we     (segment_we),
+            .table_addr   (segment_addr),
             .table_data   (segment),
+            .multiple_we  (table_we),
             .multiple_addr(multiple_addr),
             .multiple     (multiple),
             .start_4      (start_4),
             .start_8      (start_8),
             .start_12     (start_12),
+            .less         (less),
             .sum          (p_sum[36*I+:36]),
             .xsum         (p_low[LOW*I+:LOW]),
-            .k            (par_1[106:71]),
+            .k            ({!par_1[106], par_1[105:71]}),
             .high         (high[39*y+:39]),
             .mul          (bn_3[38:0]),
             .add          (add_4),

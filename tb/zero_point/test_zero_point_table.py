@@ -8,6 +8,7 @@ import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
+from openkpu_tb.core.pipeline_bench import signed
 from openkpu_tb.core.post_tables import scaled_to_15
 from openkpu_tb.simrun import SIMS, run_bench
 
@@ -40,6 +41,9 @@ async def multiples(dut) -> None:
             dut.step.value = 0
             assert written == [(i, wide * i & ((1 << 43) - 1)) for i in range(16)]
             assert int(dut.scaled.value) == wide & ((1 << 39) - 1)
+            # for multipliers: 36 bits, the other factor moves up by three where they are too few
+            coarse = signed(int(dut.coarse.value), 36)
+            assert coarse << (3 if int(dut.fine.value) else 0) == wide
 
 
 @pytest.mark.tier(check=["verilator"])
