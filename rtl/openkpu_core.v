@@ -370,11 +370,12 @@ module openkpu_core #(
   );
 
   // What every lane asks for leaves registers, as the descriptor of the MAC stage does.
-  reg one_bank, by_chan, signed_out, out32;
+  reg one_bank, by_chan, by_lane, signed_out, out32;
   reg [2:0] lane_swl;
   always @(posedge clk) begin
     one_bank   <= fc_mode || (taps_mode && dw) || (dwrow_mode && desc[`DESC_IP] == 2'd2);
     by_chan    <= dwrow_mode;
+    by_lane    <= dw;
     signed_out <= desc[`DESC_SOUT];
     out32      <= desc[`DESC_OUT32];
     lane_swl   <= swl;
@@ -392,6 +393,7 @@ module openkpu_core #(
       .rst(rst),
       .one_bank(one_bank),
       .by_chan(by_chan),
+      .by_lane(by_lane),
       .swl(lane_swl),
       .arg_x(desc[`DESC_ARGX]),
       .shr_x(desc[`DESC_SHRX]),

@@ -87,7 +87,9 @@ module layer_decode #(
   reg [13:0] n_c, mul_b;
   reg [10:0] n_o, n_coef, n_w, n_ow;
   reg [9:0] n_h, n_oh, f_index;
-  wire [31:0] table_base = f_kept ? 32'd0 : wgt_base;  // kept weights have places in the AI RAM
+  // addresses lie in the upper half of their words; kept weights have places in the AI RAM
+  wire [31:0] base = (word != `ARG_WORD_KERNEL_LOAD_CFG) ? bias_base : f_kept ? 32'd0 : wgt_base;
+  wire [31:0] address = w_data[`ARG_PARA_START_ADDR] + base;
   wire [13:0] low_size = w_data[`ARG_I_CH_NUM_M1];
   wire [10:0] high_size = {1'b0, w_data[`ARG_O_CH_NUM_M1]} + 11'd1;
 
@@ -115,15 +117,11 @@ module layer_decode #(
           f_kernel <= w_data[`ARG_KERNEL_TYPE];
           f_pool   <= w_data[`ARG_POOL_TYPE];
           f_pad    <= w_data[`ARG_PAD_VALUE];
-          f_bn     <= w_data[`ARG_BWSX_BASE_ADDR] + bias_base;
+          f_bn     <= address;
         end
         `ARG_WORD_KERNEL_LOAD_CFG:
-        {f_loads, f_psize, f_par} <= {
-          w_data[`ARG_LOAD_TIME_M1],
-          w_data[`ARG_PARA_SIZE],
-          w_data[`ARG_PARA_START_ADDR] + table_base
-        };
-        `ARG_WORD_KERNEL_CALC_TYPE_CFG: f_act <= w_data[`ARG_ACTIVE_ADDR] + bias_base;
+        {f_loads, f_psize, f_par} <= {w_data[`ARG_LOAD_TIME_M1], w_data[`ARG_PARA_SIZE], address};
+        `ARG_WORD_KERNEL_CALC_TYPE_CFG: f_act <= address;
         `ARG_WORD_CONV_VALUE:
         {f_shrw, f_shrx, f_argw, f_argx} <= {
           w_data[`ARG_SHR_W], w_data[`ARG_SHR_X], w_data[`ARG_ARG_W], w_data[`ARG_ARG_X]

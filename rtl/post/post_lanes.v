@@ -7,7 +7,7 @@
 // a fully connected layer one bank: one of few that are picked from all once. Parameters arrive
 // with the sums and are delayed along the lanes. Sums of pixels agree above bit 11 in lanes of the same y, for these bits are the same for
 // every output channel, or zero (depthwise: nine taps have twelve bits); so they are multiplied
-// once a y. Of an addend comes off what the raised constant adds behind the multiplier (batch_norm).
+// once a y, in a lane that the lower bits, the same too, do not need. Of an addend comes off what the raised constant adds behind the multiplier (batch_norm).
 // Twelve registers from sums to bytes. SHARE sums may share a lane: then the kernel
 // modules come in that many parts, one a cycle, and the bytes leave together with the last.
 // Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes, and
@@ -31,8 +31,8 @@ module post_lanes #(
     parameter XW       = 29,
     // sums that share a lane: 1, 2 or 4
     parameter SHARE    = 1,
-    // zero point of a lane: 1 from two multipliers, 0 from memories, which small arrays have
-    parameter MULTIPLY = (N_Y * N_Z > 4) ? 1 : 0,
+    // zero point of a lane: 1 from two multipliers, 0 from memories
+    parameter MULTIPLY = 1,
     // bits of a wide number that a multiplier takes beside 18 of another one: 18 or 17
     parameter PIECE    = 18,
     // derived, not to be set: sums and width of a bank number
@@ -42,9 +42,11 @@ module post_lanes #(
     // clock and synchronous reset
     input  wire                     clk,
     input  wire                     rst,
-    // layer: how a kernel module finds its bank, log2 of the slot width (4, 5, 6), arguments
+    // layer: how a kernel module finds its bank, depthwise (lanes have pixels of their own), log2 of
+    // the slot width (4, 5, 6), arguments
     input  wire                     one_bank,
     input  wire                     by_chan,
+    input  wire                     by_lane,
     input  wire [              2:0] swl,
     input  wire [             23:0] arg_x,
     input  wire [              3:0] shr_x,
@@ -232,20 +234,35 @@ module post_lanes #(
     end
   endgenerate
 
-  // ---- zero point: upper part of the sum of pixels, once a y
+  // ---- zero point: upper part of the sum of pixels, once a y. Where lanes multiply and there are two
+  // of a y, the second one does so: outside of depthwise layers its own product is that of the first.
+  localparam POOLED = (MULTIPLY != 0 && LZ > 1) ? 1 : 0;
   genvar z, y;
-  wire [N_Y*39-1:0] high;
+  wire [  N_Y*39-1:0] high;
+  wire [LANES*51-1:0] own;
   generate
     for (y = 0; y < N_Y; y = y + 1) begin : g_high
-      zero_point_high #(
-          .HW(XW - LOW)
-      ) u_high (
-          .clk   (clk),
-          .valid ({valid_q[0], p_valid}),
-          .scaled(scaled),
-          .x     (p_high[(XW-LOW)*y+:XW-LOW]),
-          .high  (high[39*y+:39])
-      );
+      wire [XW-LOW-1:0] x = p_high[(XW-LOW)*y+:XW-LOW];
+      wire [XW-LOW+16:0] wider = {17'd0, x};
+      if (POOLED != 0) begin : g_pooled
+        wire [38:0] product = own[51*(N_Y+y)+:39];
+        reg  [38:0] product_q;
+        always @(posedge clk) begin
+          if (valid_q[0]) product_q <= by_lane ? 39'd0 : fine ? {product[35:0], 3'd0} : product;
+        end
+        assign high[39*y+:39] = product_q;
+      end else begin : g_apart
+        zero_point_high #(
+            .HW(XW - LOW)
+        ) u_high (
+            .clk   (clk),
+            .valid ({valid_q[0], p_valid}),
+            .scaled(scaled),
+            .x     (x),
+            .high  (high[39*y+:39])
+        );
+        wire unused_wider = &{1'b0, wider};
+      end
     end
 
     // ---- lanes
@@ -276,6 +293,17 @@ module post_lanes #(
       end
       for (y = 0; y < N_Y; y = y + 1) begin : g_y
         localparam I = z * N_Y + y;
+        localparam SECOND = (POOLED != 0 && z == 1) ? 1 : 0;
+        wire [16:0] x_low = {{(17 - LOW) {1'b0}}, p_low[LOW*I+:LOW]};
+        wire [16:0] x;
+        wire [38:0] low;
+        if (SECOND != 0) begin : g_second
+          assign x   = by_lane ? x_low : g_high[y].wider[16:0];
+          assign low = by_lane ? own[51*I+12+:39] : own[51*y+12+:39];
+        end else begin : g_first
+          assign x   = x_low;
+          assign low = own[51*I+12+:39];
+        end
         post_lane #(
             .ROUNDING(ROUNDING),
             .MULTIPLY(MULTIPLY),
@@ -285,7 +313,7 @@ module post_lanes #(
             .valid        ({valid_q[STAGES-2:0], p_valid}),
             .sgn          (sgn),
             .coarse       (coarse),
-            .fine         (fine),
+            .fine         ((SECOND != 0) ? fine && by_lane : fine),
             .table_we     (segment_we),
             .table_addr   (segment_addr),
             .table_data   (segment),
@@ -297,7 +325,9 @@ module post_lanes #(
             .start_12     (start_12),
             .less         (less),
             .sum          (p_sum[36*I+:36]),
-            .xsum         (p_low[LOW*I+:LOW]),
+            .xsum         (x),
+            .own          (own[51*I+:51]),
+            .low          (low),
             .k            ({!par_1[106], par_1[105:71]}),
             .high         (high[39*y+:39]),
             .mul          (bn_3[38:0]),
@@ -317,7 +347,7 @@ module post_lanes #(
   endgenerate
 
   // the upper parts of the other lanes are the same; two banks need no slots
-  wire unused = &{1'b0, in_xsum, job_8, slots, swl, part_chans, part};
+  wire unused = &{1'b0, in_xsum, job_8, scaled, own, slots, swl, part_chans, part};
 
 endmodule
 

@@ -26,6 +26,7 @@ class Layer:
     """What stays for a layer."""
 
     mode: str  # which parameters a kernel module takes: own, one bank, by channel, one of a row
+    # (a depthwise layer with a pool: one bank, lanes with pixels of their own)
     swl: int
     arg_x: int
     shr_x: int
@@ -58,7 +59,7 @@ def make_layer(mode: str) -> Layer:
 
 
 def bank_of(layer: Layer, issue: Issue, z: int, n_y: int, n_z: int) -> int:
-    if layer.mode in ("one", "row"):  # lanes of a second row are pixels of the same channel
+    if layer.mode in ("one", "row", "pool"):  # lanes of a second row are pixels of the same channel
         return issue.bank
     if layer.mode == "chan":
         return (issue.bank + ((z * n_y) >> layer.swl)) % n_z
@@ -81,7 +82,7 @@ def expect(layer: Layer, issue: Issue, n_y: int, n_z: int, rounding: str) -> lis
 
 def make_xsums(mode: str, n_y: int, n_z: int) -> list[int]:
     """Sums of pixels: the same for all output channels, or (depthwise) of nine pixels."""
-    if mode in ("chan", "row"):
+    if mode in ("chan", "row", "pool"):
         return [random.randrange(9 * 255 + 1) for _ in range(n_y * n_z)]
     return [random.getrandbits(random.choice((12, 22, 22, 29))) for _ in range(n_y)] * n_z
 
@@ -132,7 +133,7 @@ async def banks_and_gaps(dut) -> None:
     banks: set[tuple[str, int, int]] = set()
     planes: set[int] = set()
     for number, mode in enumerate(
-        ("own", "one", "chan", "own", "chan", "own", "one", "own", "row")
+        ("own", "one", "chan", "own", "chan", "own", "one", "own", "row", "pool")
     ):
         layer = make_layer(mode)
         layer.sgn = number >= 4
@@ -142,8 +143,9 @@ async def banks_and_gaps(dut) -> None:
             layer.swl = 4 + number % 2
         if mode == "row":
             layer.swl = 6
-        dut.one_bank.value = int(mode in ("one", "row"))
+        dut.one_bank.value = int(mode in ("one", "row", "pool"))
         dut.by_chan.value = int(mode in ("chan", "row"))
+        dut.by_lane.value = int(mode in ("chan", "row", "pool"))
         dut.swl.value, dut.sgn.value = layer.swl, int(layer.sgn)
         dut.arg_x.value, dut.shr_x.value = layer.arg_x & 0xFFFFFF, layer.shr_x
         dut.load.value = 1
@@ -195,6 +197,7 @@ async def banks_and_gaps(dut) -> None:
     ("sim", "n_y", "n_z", "share"),
     [
         ("icarus", 2, 2, 1),
+        ("verilator", 2, 4, 2),
         ("icarus", 2, 2, 2),
         ("icarus", 8, 4, 1),
         ("icarus", 4, 4, 4),
