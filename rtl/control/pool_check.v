@@ -2,10 +2,11 @@
 //
 // pool_check: the window of a pooling task, as it is in the layer argument, and whether it can be.
 //
-// How it works: word 6 is kept. The map and its padding have room for so many steps between the first
-// window and the last one: the lines, less those of a window, are at least the steps before the last
-// window and less than one more. So nothing is divided. Lines and pixels are checked one after the other by
-// the same adders; the words of the sizes come before word 6, and enough words come behind it.
+// How it works: word 6 is kept. The map and its padding have room for so many steps between the
+// first window and the last one: the lines, less those of a window, are at least the steps before
+// the last window and less than one more. So nothing is divided. Lines and pixels are checked one
+// after the other by the same adders; the words of the sizes come before word 6, and enough words
+// come behind it.
 // Handshake: take with the word; the outputs are stable from the fourth cycle after it on.
 `resetall
 `timescale 1ns / 1ps

@@ -141,9 +141,6 @@ module activation #(
       assign product = {top[19:0], upper[16:0], low_5[16:0]};
       wire unused_top = &{1'b0, top[20]};
     end
-    if (PIECE < 17 || PIECE > 18) begin : g_illegal
-      ILLEGAL_PIECE_17_18 u_illegal ();
-    end
   endgenerate
   // A negative product is kept as its complement, so that zeros come in from above.
   wire [21:0] by_32 = shift_5[3] ? product[53:32] : product[21:0];

@@ -91,9 +91,6 @@ module batch_norm #(
       assign high_0 = 15'd0;
       assign lowest = {mid_1[32:16] + odd, mid_1[15:0], from_15[2:0]};
     end
-    if (PIECE < 17 || PIECE > 18) begin : g_illegal
-      ILLEGAL_PIECE_17_18 u_illegal ();
-    end
   endgenerate
   assign high_1 = high_0 + {two - {four, 1'b0}, 1'b0};
   assign high_2 = high_1 + add[35:21];

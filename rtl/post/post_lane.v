@@ -42,8 +42,9 @@ module post_lane #(
     input  wire [             35:0] start_8,
     input  wire [             35:0] start_12,
     input  wire [             18:0] less,
-    // stage 0: sums; stage 1: product of the lane, that of the low bits, constant plus 2^35; stage 2: product of the upper part of the sum of
-    // pixels; stage 3: multiplier; stage 4: addend less multiplier * 2^20
+    // stage 0: sums; stage 1: product of the lane, product of the low bits, constant plus 2^35; stage
+    // 2: product of the upper part of the sum of pixels; stage 3: multiplier; stage 4: addend less
+    // multiplier * 2^20
     input  wire [             35:0] sum,
     input  wire [             16:0] xsum,
     output wire [             50:0] own,

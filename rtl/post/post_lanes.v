@@ -5,11 +5,14 @@
 // How it works: lane z*N_Y + y takes the parameters of kernel module z. In a convolution these are
 // the banks of the group's parameter row, in a depthwise layer the bank of the lane's channel, in
 // a fully connected layer one bank: one of few that are picked from all once. Parameters arrive
-// with the sums and are delayed along the lanes. Sums of pixels agree above bit 11 in lanes of the same y, for these bits are the same for
-// every output channel, or zero (depthwise: nine taps have twelve bits); so they are multiplied
-// once a y, in a lane that the lower bits, the same too, do not need. Of an addend comes off what the raised constant adds behind the multiplier (batch_norm).
-// Twelve registers from sums to bytes. SHARE sums may share a lane: then the kernel
-// modules come in that many parts, one a cycle, and the bytes leave together with the last.
+// with the sums and are delayed along the lanes; an addend loses on its way what the raised constant
+// adds behind the multiplier (batch_norm).
+// Outside of depthwise layers all lanes of a y have the same sum of pixels. Nine taps, all that a
+// depthwise layer adds up, have twelve bits; the bits above are multiplied once a y, in the second
+// lane of the y, which then borrows the product of the lower ones from the first, or where there is
+// no second one in zero_point_high.
+// Twelve registers from sums to bytes. SHARE sums may share a lane: then the kernel modules come in
+// that many parts, one a cycle, and the bytes leave together with the last.
 // Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes, and
 // sends no others for SHARE - 1 cycles; the parameters stay that long.
 // Before a layer's first sum load pulses, then all sixteen entries of its table are written;
@@ -214,7 +217,8 @@ module post_lanes #(
   wire shared = one_bank || by_chan;
   // depthwise: channels before those of the part; a row of one channel leaves the later lanes to a
   // second row of the same one
-  wire [8:0] part_at = (part == 2'd1) ? {1'b0, STEP} : part[1] ? {STEP, 1'b0} + (part[0] ? {1'b0, STEP} : 9'd0) : 9'd0;
+  wire [8:0] part_at = (part == 2'd1) ? {1'b0, STEP} :
+      part[1] ? {STEP, 1'b0} + (part[0] ? {1'b0, STEP} : 9'd0) : 9'd0;
   wire [8:0] part_chans = (by_chan && !one_bank) ? part_at >> swl : 9'd0;
   wire [ZW-1:0] first_bank = p_bank + part_chans[ZW-1:0];
   genvar b;
@@ -234,15 +238,14 @@ module post_lanes #(
     end
   endgenerate
 
-  // ---- zero point: upper part of the sum of pixels, once a y. Where lanes multiply and there are two
-  // of a y, the second one does so: outside of depthwise layers its own product is that of the first.
+  // ---- zero point: upper part of the sum of pixels, once a y
   localparam POOLED = (MULTIPLY != 0 && LZ > 1) ? 1 : 0;
   genvar z, y;
   wire [  N_Y*39-1:0] high;
   wire [LANES*51-1:0] own;
   generate
     for (y = 0; y < N_Y; y = y + 1) begin : g_high
-      wire [XW-LOW-1:0] x = p_high[(XW-LOW)*y+:XW-LOW];
+      wire [ XW-LOW-1:0] x = p_high[(XW-LOW)*y+:XW-LOW];
       wire [XW-LOW+16:0] wider = {17'd0, x};
       if (POOLED != 0) begin : g_pooled
         wire [38:0] product = own[51*(N_Y+y)+:39];
@@ -343,6 +346,15 @@ module post_lanes #(
   generate
     if (SHARE != 1 && SHARE != 2 && SHARE != 4 || SHARE > N_Z) begin : g_illegal
       ILLEGAL_POST_SHARE_1_2_4_UP_TO_N_Z u_illegal ();
+    end
+    if (ROUNDING < 0 || ROUNDING > 2) begin : g_illegal_rounding
+      ILLEGAL_ROUNDING_0_1_2 u_illegal_rounding ();
+    end
+    if (MULTIPLY != 0 && MULTIPLY != 1) begin : g_illegal_tables
+      ILLEGAL_POST_TABLES_0_1 u_illegal_tables ();
+    end
+    if (PIECE != 17 && PIECE != 18) begin : g_illegal_piece
+      ILLEGAL_MUL_BITS_17_18 u_illegal_piece ();
     end
   endgenerate
 

@@ -229,7 +229,10 @@ async def window(dut) -> None:
         await check(dut, [(table, v) for v in cases], bool(shift & 1))
 
 
-@pytest.mark.tier(nightly=["icarus-1-18", "verilator-1-18", "icarus-0-18", "verilator-2-18", "icarus-2-18"], check=["verilator-0-17"])
+@pytest.mark.tier(
+    nightly=["icarus-1-18", "verilator-1-18", "icarus-0-18", "verilator-2-18", "icarus-2-18"],
+    check=["verilator-0-17"],
+)
 @pytest.mark.parametrize(
     ("sim", "rounding", "piece"),
     [(sim, n, 18) for sim in ("icarus", "verilator") for n in (0, 1, 2)] + [("verilator", 0, 17)],

@@ -211,7 +211,25 @@ async def banks_and_gaps(dut) -> None:
     ],
 )
 def test_post_lanes(sim: str, n_y: int, n_z: int, share: int) -> None:
-    params = {"N_Y": n_y, "N_Z": n_z, "MW": 50, "SHARE": share}
+    build(sim, {"N_Y": n_y, "N_Z": n_z, "SHARE": share})
+
+
+@pytest.mark.tier(check=["verilator"])
+@pytest.mark.parametrize(
+    ("sim", "changes"),
+    [
+        ("icarus", {"N_Y": 2, "N_Z": 2, "MULTIPLY": 0}),
+        ("verilator", {"MULTIPLY": 0, "SHARE": 2, "PIECE": 17, "ROUNDING": 1}),
+    ],
+    ids=["icarus", "verilator"],
+)
+def test_memories(sim: str, changes: dict[str, int]) -> None:
+    """Zero points from memories; multipliers of 17 bits."""
+    build(sim, changes)
+
+
+def build(sim: str, params: dict[str, int]) -> None:
     sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "rtl" / "post").glob("*.v"))
     sources.append("rtl/lib/ram_1r1w_async.v")
+    params = {"MW": 50, **params}
     run_bench(sim, "post_lanes", sources, "tb.post_lanes.test_post_lanes", params=params)
