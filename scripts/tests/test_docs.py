@@ -193,7 +193,7 @@ def test_every_parameter_has_limits() -> None:
     rows = table(section(DOCS / "integration.md", "3 Parameters"))
     assert {row[0] for row in rows} == set(LEGAL) == set(ILLEGAL)
     switches = {row[0] for row in rows if row[2] == "0, 1"}
-    assert len(switches) == 5
+    assert len(switches) == 6
     assert switches == {name for name, illegal in ILLEGAL.items() if illegal is SWITCH}
 
 
