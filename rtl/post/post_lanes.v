@@ -242,18 +242,19 @@ module post_lanes #(
   localparam POOLED = (MULTIPLY != 0 && LZ > 1) ? 1 : 0;
   genvar z, y;
   wire [  N_Y*39-1:0] high;
-  wire [LANES*51-1:0] own;
+  wire [LANES*51-1:0] product;  // of each lane's low bits, or of the upper ones
   generate
     for (y = 0; y < N_Y; y = y + 1) begin : g_high
-      wire [ XW-LOW-1:0] x = p_high[(XW-LOW)*y+:XW-LOW];
+      wire [XW-LOW-1:0] x = p_high[(XW-LOW)*y+:XW-LOW];
       wire [XW-LOW+16:0] wider = {17'd0, x};
+      wire unused_wider = &{1'b0, wider};
       if (POOLED != 0) begin : g_pooled
-        wire [38:0] product = own[51*(N_Y+y)+:39];
-        reg  [38:0] product_q;
+        wire [38:0] upper = product[51*(N_Y+y)+:39];
+        reg  [38:0] upper_q;
         always @(posedge clk) begin
-          if (valid_q[0]) product_q <= by_lane ? 39'd0 : fine ? {product[35:0], 3'd0} : product;
+          if (valid_q[0]) upper_q <= by_lane ? 39'd0 : fine ? {upper[35:0], 3'd0} : upper;
         end
-        assign high[39*y+:39] = product_q;
+        assign high[39*y+:39] = upper_q;
       end else begin : g_apart
         zero_point_high #(
             .HW(XW - LOW)
@@ -264,7 +265,6 @@ module post_lanes #(
             .x     (x),
             .high  (high[39*y+:39])
         );
-        wire unused_wider = &{1'b0, wider};
       end
     end
 
@@ -302,10 +302,10 @@ module post_lanes #(
         wire [38:0] low;
         if (SECOND != 0) begin : g_second
           assign x   = by_lane ? x_low : g_high[y].wider[16:0];
-          assign low = by_lane ? own[51*I+12+:39] : own[51*y+12+:39];
+          assign low = by_lane ? product[51*I+12+:39] : product[51*y+12+:39];
         end else begin : g_first
           assign x   = x_low;
-          assign low = own[51*I+12+:39];
+          assign low = product[51*I+12+:39];
         end
         post_lane #(
             .ROUNDING(ROUNDING),
@@ -329,7 +329,7 @@ module post_lanes #(
             .less         (less),
             .sum          (p_sum[36*I+:36]),
             .xsum         (x),
-            .own          (own[51*I+:51]),
+            .own          (product[51*I+:51]),
             .low          (low),
             .k            ({!par_1[106], par_1[105:71]}),
             .high         (high[39*y+:39]),
@@ -359,7 +359,7 @@ module post_lanes #(
   endgenerate
 
   // the upper parts of the other lanes are the same; two banks need no slots
-  wire unused = &{1'b0, in_xsum, job_8, scaled, own, slots, swl, part_chans, part};
+  wire unused = &{1'b0, in_xsum, job_8, scaled, product, slots, swl, part_chans, part};
 
 endmodule
 
