@@ -66,13 +66,11 @@ module layer_decode #(
     output wire                  idle
 );
 
-  // in their order
   localparam [3:0] S_WORDS = 4'd0, S_CHECK = 4'd1, S_ICS = 4'd2, S_IROWS = 4'd3, S_OCS = 4'd4,
       S_OROWS = 4'd5, S_CH = 4'd6, S_CHW = 4'd7, S_FULL = 4'd8, S_WLEN = 4'd9, S_REST = 4'd10,
       S_DIV = 4'd11, S_FIT = 4'd12, S_BLOCK = 4'd13, S_OUT = 4'd14;
   reg [3:0] state;
-  reg [3:0] made;  // state whose product is there
-  reg [3:0] word;
+  reg [3:0] word, made;  // made: the state whose product is there
   // ---- fields
   reg [14:0] f_src, f_src2, f_dst;
   reg [2:0] f_kernel;
@@ -305,8 +303,7 @@ module layer_decode #(
   wire part_row = f_fc && product[ZW-1:0] != {ZW{1'b0}};
   wire [16:0] rows_all = f_dw ? {6'd0, z_groups} : {1'b0, packed_rows[15:0]} + {16'd0, part_row};
   wire rows_many = rows_all[16] || (!f_dw && packed_rows[28:16] != 13'd0);
-  reg rows_there;  // the product of steps and groups
-  reg huge;  // more weights than a load holds
+  reg rows_there, huge;  // the product of steps and groups; more weights than a load holds
 
   // ---- the rows of the maps
   layer_place #(
@@ -343,8 +340,7 @@ module layer_decode #(
   wire bad_wide = f_wide && (f_w_xor || WEIGHT_BITS == 8);
   reg bad_map, bad_weights;
   always @* begin
-    bad_map     = 1'b0;
-    bad_weights = 1'b0;
+    {bad_map, bad_weights} = 2'b00;
     case (made)
       S_IROWS, S_OROWS: bad_map = bad_place || bad_store;
       S_FULL: bad_weights = !pools && bad_loads;
@@ -371,15 +367,25 @@ module layer_decode #(
       word     <= (state != S_WORDS) ? word : (drop || collected) ? 4'd0 : word + {3'd0, w_valid};
       case (state)
         S_WORDS: state <= collected ? S_CHECK : S_WORDS;
+        S_CHECK: state <= (bad != 8'd0) ? S_WORDS : S_ICS;
+        S_ICS: state <= S_IROWS;
+        S_IROWS: state <= S_OCS;
+        S_OCS: state <= (bad != 8'd0) ? S_WORDS : S_OROWS;
+        S_OROWS: state <= S_CH;
+        S_CH: state <= (bad != 8'd0) ? S_WORDS : S_CHW;
+        S_CHW: state <= S_FULL;
+        S_FULL: state <= S_WLEN;
+        S_WLEN: state <= (bad != 8'd0) ? S_WORDS : S_REST;
+        S_REST: state <= (bad != 8'd0) ? S_WORDS : S_DIV;
         S_DIV: state <= serial_busy ? S_DIV : S_FIT;
+        S_FIT: state <= (bad != 8'd0) ? S_WORDS : S_BLOCK;
         S_BLOCK:
         state <= (bad != 8'd0) ? S_WORDS : (made == S_FIT || (more && !f_dw && !f_fc)) ? S_BLOCK : S_OUT;
         S_OUT: state <= d_ready ? S_WORDS : S_OUT;
-        default: state <= (bad != 8'd0) ? S_WORDS : state + 4'd1;
+        default: state <= S_WORDS;
       endcase
     end
   end
-
   always @(posedge clk) begin
     rows_there <= made == S_FIT;
     product    <= mul_a * mul_b;
