@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that write pages and files of the checkout, set it up and clean it."""
 
+from pathlib import Path
+
+from openkpu.checkout import ROOT
 from openkpu_tools import command
 from openkpu_tools.command import Parser
 from openkpu_tools.entry import entry
@@ -54,6 +57,16 @@ def integration(parser: Parser) -> None:
 def register_formats(parser: Parser) -> None:
     """Write the registers as IP-XACT, CMSIS-SVD and pages of HTML."""
     parser.add_argument("out", type=command.folder, help="folder, which may exist")
+
+
+@entry("openkpu_tools.site.build", "site registers integration plots")
+def site(parser: Parser) -> None:
+    """Documents, sources, registers and charts as a site of HTML."""
+    build = ROOT / "build"
+    parser.add_argument("--out", type=command.folder, default=build / "site", help="where it goes")
+    parser.add_argument(
+        "--page", type=Path, default=build / "page" / "index.html", help="its front: of `make page`"
+    )
 
 
 @entry("", lambda args: " ".join(args.groups or ["all", "icarus"]))

@@ -31,6 +31,10 @@ NOT_NEEDED = re.compile(
     r'<style>.*?</style>|<defs><symbol.*?</symbol></defs>| data-[\w-]+="[^"]*"| xml:space="\w+"',
     re.DOTALL,
 )
+# two paths of a thousand points each, whose first line is the straight one
+STADIUM = re.compile(
+    r'<g class="basic label-container outer-path"><path d="M-(?P<x>[\d.]+) -(?P<r>[\d.]+) C.*?</g>'
+)
 BOX = re.compile(r'<text x="(?P<x>\d+)" y="(?P<y>\d+)">(?P<name>\w+)</text>')
 numbers = itertools.count()
 
@@ -100,7 +104,13 @@ def mermaid_svg(text: str, page: str) -> str:
         x, y, w, h = (float(found[name]) for name in "xywh")
         return found["head"] + _linked(found["rect"], found["name"], (x + w - 4, y + h - 5), page)
 
-    return NODE.sub(box, svg)
+    def stadium(found: re.Match[str]) -> str:
+        r = float(found["r"])
+        x = float(found["x"]) + r
+        size = f'x="{-x:g}" y="{-r:g}" width="{2 * x:g}" height="{2 * r:g}" rx="{r:g}"'
+        return f'<rect class="basic label-container" {size}/>'
+
+    return NODE.sub(box, STADIUM.sub(stadium, svg))
 
 
 def device_svg(page: str) -> str:
@@ -110,7 +120,8 @@ def device_svg(page: str) -> str:
 
     def box(found: re.Match[str]) -> str:
         x, y = float(found["x"]), float(found["y"])
-        mark = (x + 7 * len(found["name"]) / 2 + 18, y)
+        width = 7.4 * len(found["name"])  # from its middle, or from its left in a frame's corner
+        mark = (x + (width if found["name"].startswith("openkpu_") else width / 2) + 18, y)
         return _linked(found[0], found["name"], mark, page)
 
     svg = BOX.sub(box, svg)
@@ -122,5 +133,7 @@ page_now = "README.md"  # that is rendered: hooks.py sets it
 
 def fence(source: str, *_: object, **__: object) -> str:
     """What superfences puts in place of a block of Mermaid."""
-    return f'<div class="picture">{mermaid_svg(source, page_now)}</div>'
-
+    svg = mermaid_svg(source, page_now)
+    natural = re.search(r'viewBox="[-\d.]+ [-\d.]+ ([\d.]+)', svg)
+    assert natural is not None, "the renderer gives every picture its size"
+    return f'<div class="picture" style="--natural:{float(natural[1]):.0f}px">{svg}</div>'
