@@ -8,6 +8,7 @@ host, fails the build: exit status 1 with a line for each. 2: the folder cannot 
 
 import logging
 import re
+import shutil
 import sys
 import time
 from html import escape
@@ -18,6 +19,7 @@ from mkdocs.config import load_config
 from mkdocs.exceptions import Abort, BuildError, ConfigurationError, PluginError
 from peakrdl_html import HTMLExporter
 
+from openkpu.checkout import REPORTS
 from openkpu.layer.regdesc import compile_map
 from openkpu_tools import command, registry
 from openkpu_tools.site import built
@@ -25,7 +27,7 @@ from openkpu_tools.site import built
 SETTINGS = Path(__file__).with_name("mkdocs.yml")
 MARK = "search/search_index.json"  # a folder that has it is a site, which is replaced
 FRONT = "index.html"
-MATHJAX = re.compile(r'<script[^>]*mathjax.*?</script>', re.IGNORECASE | re.DOTALL)
+MATHJAX = re.compile(r"<script[^>]*mathjax.*?</script>", re.IGNORECASE | re.DOTALL)
 BAR = (  # above the page of `make page`
     ("readme.html", "OpenKPU"),
     ("docs/README.html", "Documents"),
@@ -33,6 +35,7 @@ BAR = (  # above the page of `make page`
     ("docs/registers.html", "Registers"),
     ("python/index.html", "Python"),
     ("sources.html", "Sources"),
+    ("releases.html", "Releases"),
 )
 
 
@@ -63,6 +66,8 @@ def make(out: Path, front: Path | None) -> None:
     if front:
         (out / FRONT).write_text(text, encoding="utf-8")
     HTMLExporter().export(compile_map("openkpu").node, str(out / "registers"))
+    if (REPORTS / FRONT).is_file():  # of make reports
+        shutil.copytree(REPORTS, out / "reports")
     index = out / "registers" / "index.html"  # asks another host for MathJax, for formulas
     index.write_text(MATHJAX.sub("", index.read_text(encoding="utf-8")), encoding="utf-8")
 

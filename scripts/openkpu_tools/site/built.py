@@ -1,56 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a built site must be: every link inside leads somewhere, and nothing loads from elsewhere."""
+"""What a built site must be: its links lead somewhere, and nothing loads from another host."""
 
+import html
 import posixpath
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-LOADED = {  # elements and attributes that a browser follows by itself
-    ("script", "src"), ("link", "href"), ("img", "src"), ("iframe", "src"), ("source", "src"),
-    ("video", "src"), ("audio", "src"), ("object", "data"), ("embed", "src"), ("image", "href"),
-    ("use", "href"), ("input", "src"), ("track", "src"),
+LOADED = {  # what a browser follows by itself: element and attribute
+    "script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src",
+    "video": "src", "audio": "src", "object": "data", "embed": "src", "image": "href",
+    "use": "href", "input": "src", "track": "src",
 }  # fmt: skip
 NOT_LOADED = {"canonical", "next", "prev", "edit", "alternate", "author", "license"}  # rel of link
 URL = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
-OTHERS = ("registers/",)  # pages whose links a script makes
+SCRIPT = re.compile(r"(<script\b[^>]*>).*?</script>", re.DOTALL | re.IGNORECASE)
+STYLE = re.compile(
+    r"""<style\b[^>]*>(.*?)</style>|\sstyle\s*=\s*("[^"]*"|'[^']*')""", re.DOTALL | re.IGNORECASE
+)
+ID = re.compile(r"""<[^<>]*?\s(?:id|name)\s*=\s*["']?([^"'\s>]+)""")
+TAG = re.compile(rf"<({'|'.join(LOADED)}|a)\s([^>]*)>", re.IGNORECASE)
+ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
+MERMAID = re.compile(r"""class\s*=\s*["']?mermaid\b""")  # the theme would fetch its renderer
+OTHERS = ("registers/", "reports/")  # links of a script; of commands, to files of the checkout
 
 
-class Page(HTMLParser):
-    """What a page names: ids, links, and what is loaded with it."""
+@dataclass
+class Page:
+    """What a page names: its ids, its links, and what is loaded with it."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.ids: set[str] = set()
-        self.links: list[str] = []
-        self.loaded: list[str] = []
-        self.style = False
-        self.feed(text)
+    ids: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name.removeprefix("xlink:"): value or "" for name, value in attrs}
-        self.ids |= {values[name] for name in ("id", "name") if name in values}
-        self.style = tag == "style"
-        self.loaded += [found for found in _urls(values.get("style", ""))]
-        if tag == "a" and "href" in values:
-            self.links.append(values["href"])
-        for name, value in values.items():
-            free = tag == "link" and set(values.get("rel", "").split()) & NOT_LOADED
-            if (tag, name) in LOADED and not free:
-                self.loaded.append(value)
-            if name == "srcset":
-                self.loaded += [part.split()[0] for part in value.split(",") if part.split()]
-        if "mermaid" in values.get("class", "").split():
-            self.loaded.append("https://unpkg.com/mermaid")  # the theme would fetch its renderer
 
-    def handle_data(self, data: str) -> None:
-        if self.style:
-            self.loaded += _urls(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.style = False
+def read(text: str) -> Page:
+    """A page's names; what its scripts make is not among them."""
+    text = SCRIPT.sub(r"\1", text)
+    page = Page(ids=set(ID.findall(text)))
+    for whole, of_element in STYLE.findall(text):
+        page.loaded += _urls(whole or html.unescape(of_element[1:-1]))
+    page.loaded += ["https://unpkg.com/mermaid"] * bool(MERMAID.search(text))
+    for tag, attributes in TAG.findall(text):
+        values = {
+            name.lower().removeprefix("xlink:"): html.unescape(value.strip("\"'"))
+            for name, value in ATTRIBUTE.findall(attributes)
+        }
+        if tag.lower() == "a":
+            page.links += [values["href"]] if "href" in values else []
+        elif not set(values.get("rel", "").split()) & NOT_LOADED:
+            name = LOADED[tag.lower()]
+            page.loaded += [values[name]] if name in values else []
+            parts = values.get("srcset", "").split(",")
+            page.loaded += [part.split()[0] for part in parts if part.split()]
+    return page
 
 
 def _urls(css: str) -> list[str]:
@@ -66,7 +71,7 @@ def foreign(target: str) -> bool:
 def faults(folder: Path) -> list[str]:
     """A line for each thing of the site in ``folder`` that is not as it must be."""
     pages = {
-        path.relative_to(folder).as_posix(): Page(path.read_text(encoding="utf-8"))
+        path.relative_to(folder).as_posix(): read(path.read_text(encoding="utf-8"))
         for path in sorted(folder.rglob("*.html"))
     }
     found = [line for name, page in pages.items() for line in _of_page(folder, name, page, pages)]
@@ -83,7 +88,7 @@ def _of_page(folder: Path, name: str, page: Page, pages: dict[str, Page]) -> Ite
             yield f"{name}: loads {target} from another host"
     if name.startswith(OTHERS) or name == "404.html":  # which a server shows at any place
         return
-    for target in [*page.loaded, *page.links]:
+    for target in dict.fromkeys([*page.loaded, *page.links]):
         parts = urlsplit(target)
         if foreign(target) or parts.scheme:
             continue

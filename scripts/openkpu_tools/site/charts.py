@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable
 
 from openkpu.checkout import ROOT
-from openkpu_tools import charts, marked
+from openkpu_tools import marked
 from openkpu_tools.benchmarks import bench, bench_tables
 from openkpu_tools.benchmarks.bench_goals import END_TO_END
 from openkpu_tools.flows import fpga, silicon_record, synth
 from openkpu_tools.flows.asic import flow as asic
+from openkpu_tools.site import bars
 
 Rows = list[list[str]]
 
@@ -41,12 +42,14 @@ def measured() -> list[str]:
             shares.setdefault(name, {})[f"{config}, {bus}"] = round(100 * least / count, 1)
     found = []
     for name, values in cycles.items():
-        found.append(charts.bars(f"{name}: cycles end to end", _alone(values), note="fewer is better"))
-        found.append(charts.bars(f"{name}: share of the roofline", _alone(shares[name]), " %"))
+        found.append(
+            bars.bars(f"{name}: cycles end to end", _alone(values), note="fewer is better")
+        )
+        found.append(bars.bars(f"{name}: share of the roofline", _alone(shares[name]), " %"))
     return found
 
 
-def _alone(values: dict[str, float | None]) -> charts.Groups:
+def _alone(values: dict[str, float | None]) -> bars.Groups:
     """A bar for each, without series."""
     return {name: {"": value} for name, value in values.items()}
 
@@ -54,8 +57,10 @@ def _alone(values: dict[str, float | None]) -> charts.Groups:
 def layers() -> list[str]:
     """Efficiency of three kinds of layers by configuration."""
     head, *rows = table("docs/benchmarks.md", "bench-targets")
-    groups = {row[0]: {k: number(c) for k, c in zip(head[1:], row[1:], strict=True)} for row in rows}
-    return [charts.bars("Share of the roofline, 64 to 64 channels at 64x64", groups, " %")]
+    groups = {
+        row[0]: {k: number(c) for k, c in zip(head[1:], row[1:], strict=True)} for row in rows
+    }
+    return [bars.bars("Share of the roofline, 64 to 64 channels at 64x64", groups, " %")]
 
 
 def predicted() -> list[str]:
@@ -65,14 +70,12 @@ def predicted() -> list[str]:
         row[0]: {k: number(c) for k, c in zip(head[1:], row[1:], strict=True)} for row in rows
     }
     shares = {
-        row[0]: {
-            k: number(c.partition("(")[2]) for k, c in zip(head[1:], row[1:], strict=True)
-        }
+        row[0]: {k: number(c.partition("(")[2]) for k, c in zip(head[1:], row[1:], strict=True)}
         for row in rows
     }
     return [
-        charts.bars("Cycles by model and configuration", cycles, least=1000),
-        charts.bars("Share of the roofline by model and configuration", shares, " %"),
+        bars.bars("Cycles by model and configuration", cycles, least=1000),
+        bars.bars("Share of the roofline by model and configuration", shares, " %"),
     ]
 
 
@@ -86,7 +89,7 @@ def quantised() -> list[str]:
         **{n: f"{head[n]}, published" for n in range(device + 2, len(head))},
     }
     groups = {row[0]: {name: number(row[n]) for n, name in names.items()} for row in rows}
-    return [charts.bars("Inferences a second", groups, least=1)]
+    return [bars.bars("Inferences a second", groups, least=1)]
 
 
 def boxes() -> list[str]:
@@ -95,13 +98,13 @@ def boxes() -> list[str]:
     rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| [\d,]+ \| \d+ \| \d+ \|$", text, re.MULTILINE)
     found = {name.replace("`", ""): {"": number(lut)} for name, lut in rows}
     order = sorted(found.items(), key=lambda item: -(item[1][""] or 0))
-    return [charts.bars("LUT of nano_fpga by box", dict(order))]
+    return [bars.bars("LUT of nano_fpga by box", dict(order))]
 
 
 def lut() -> list[str]:
     """LUT of every configuration that was mapped."""
     known = silicon_record.load_figures(fpga.BASELINE) | silicon_record.load_figures(synth.RECORD)
-    return [charts.bars("LUT of an ECP5", {name: {"": f["LUT"]} for name, f in known.items()})]
+    return [bars.bars("LUT of an ECP5", {name: {"": f["LUT"]} for name, f in known.items()})]
 
 
 def cells() -> list[str]:
@@ -109,8 +112,8 @@ def cells() -> list[str]:
     known = silicon_record.load_figures(asic.BASELINE)
     ordered = [name for name in bench_tables.plain_configs() if name in known]
     return [
-        charts.bars("NAND2 equivalents", {name: {"": known[name]["gates"]} for name in ordered}),
-        charts.bars("Clock in 0.18 um", {name: {"": known[name]["mhz"]} for name in ordered}, " MHz"),
+        bars.bars("NAND2 equivalents", {name: {"": known[name]["gates"]} for name in ordered}),
+        bars.bars("Clock in 0.18 um", {name: {"": known[name]["mhz"]} for name in ordered}, " MHz"),
     ]
 
 

@@ -15,10 +15,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from openkpu.checkout import ROOT
-from openkpu_tools import charts as chart_style
 from openkpu_tools.documents import check_links
-from openkpu_tools.site import api, charts, pictures, sources
-from openkpu_tools.site.navigation import navigation
+from openkpu_tools.site import api, bars, charts, navigation, pictures, reports, sources
 
 log = get_plugin_logger("site")
 DEVICE = "![The device"  # picture of the README, which the site has with links
@@ -28,7 +26,7 @@ HOW = "`make page` builds the device for the browser; `make site` then has it as
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the navigation into the settings."""
-    config.nav = navigation(ROOT)
+    config.nav = navigation.navigation(ROOT)
     return config
 
 
@@ -42,8 +40,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for found in sorted((ROOT / "docs" / "images").rglob(pattern)):
             path = found.relative_to(ROOT).as_posix()
             files.append(File.generated(config, path, abs_src_path=str(found)))
-    files.append(File.generated(config, "charts.css", content=chart_style.STYLE))
+    files.append(File.generated(config, "charts.css", content=bars.STYLE))
     made = {**api.pages(), **sources.pages(sorted(set(pictures.modules().values()) | linked()))}
+    made[navigation.RELEASES] = "\n\n".join(["# Releases", *reports.trend()])
     for path, text in made.items():
         files.append(File.generated(config, path, content=text))
     return files
@@ -101,19 +100,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = check_links.LINK.sub(to_page, markdown)
     if path == "README.md":
         front = config.extra.get("front")
-        note = f"[The device computes in your browser]({front}){{ .md-button }}" if front else HOW
-        if front:
-            note = f'<a class="md-button" href="{front}">The device computes in your browser</a>'
+        note = f'<a class="md-button" href="{front}">The device computes in your browser</a>'
+        note = note if front else HOW
         markdown = "\n".join(
             f"{note}\n\n{pictures.device_svg(path)}\n" if line.startswith(DEVICE) else line
             for line in markdown.splitlines()
         )
     if path == "docs/registers.md":
-        at = 'href="../registers/index.html"'
-        markdown = re.sub(
-            r"^(# .*)$", rf'\1\n\n<a class="md-button" {at}>Browse the registers</a>',
-            markdown, count=1, flags=re.MULTILINE,
-        )  # fmt: skip
+        button = '<a class="md-button" href="../registers/index.html">Browse the registers</a>'
+        head, _, rest = markdown.partition("\n## ")
+        markdown = f"{head}\n{button}\n\n## {rest}"
     return charts.with_charts(path, markdown)
 
 

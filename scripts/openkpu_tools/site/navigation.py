@@ -9,6 +9,7 @@ from openkpu_tools.documents import check_links
 from openkpu_tools.site import api, sources
 
 INDEX = Path("docs/README.md")
+RELEASES = "releases.md"  # made for the site
 PROJECT = ("CONTRIBUTING.md", "CHANGELOG.md")
 Nav = list[dict[str, "str | Nav"]]
 
@@ -34,7 +35,7 @@ def _documents(text: str) -> list[str]:
 
 
 def navigation(root: Path) -> Nav:
-    """Each document once: below the first reader whom docs/README.md sends to it, or as reference."""
+    """Each document once: below the first reader whom docs/README.md sends to it, or elsewhere."""
     seen: set[str] = set(PROJECT)
 
     def new(paths: list[str]) -> Nav:
@@ -61,5 +62,11 @@ def navigation(root: Path) -> Nav:
         {"Decisions": chosen},
         {"Python": api.navigation()},
         {"Sources": sources.INDEX},
-        {"Project": [*({title(root, p): p} for p in PROJECT), *new(others)]},
+        {
+            "Project": [
+                {"Releases": RELEASES},
+                *({title(root, p): p} for p in PROJECT),
+                *new(others),
+            ]
+        },
     ]

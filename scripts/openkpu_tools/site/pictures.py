@@ -12,8 +12,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import mmdr
-
 from openkpu.checkout import ROOT
 from openkpu_tools.documents import check_links
 
@@ -97,6 +95,8 @@ def _linked(part: str, name: str, mark: tuple[float, float], page: str) -> str:
 
 def mermaid_svg(text: str, page: str) -> str:
     """A picture as SVG, its boxes linked as from ``page``; ValueError for text that is none."""
+    import mmdr  # of the group `site`
+
     svg = mmdr.render(SETTINGS + text, backend="merman").svg()
     svg = NOT_NEEDED.sub("", svg).replace("merman", f"picture{next(numbers)}")
 
