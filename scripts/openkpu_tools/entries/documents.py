@@ -3,12 +3,13 @@
 
 import argparse
 import re
-from pathlib import Path
 
 from openkpu.checkout import ROOT
 from openkpu_tools import command
 from openkpu_tools.command import Parser
 from openkpu_tools.entry import entry
+
+PAGE = ROOT / "build" / "page"  # where `make page` leaves the device for the browser
 
 
 def _compares(parser: Parser) -> None:
@@ -71,10 +72,11 @@ def register_formats(parser: Parser) -> None:
 @entry("openkpu_tools.site.build", "site registers")
 def site(parser: Parser) -> None:
     """Documents, sources, registers and charts as a site of HTML."""
-    build = ROOT / "build"
-    parser.add_argument("--out", type=command.folder, default=build / "site", help="where it goes")
     parser.add_argument(
-        "--page", type=Path, default=build / "page" / "index.html", help="its front: of `make page`"
+        "--out", type=command.folder, default=ROOT / "build" / "site", help="where it goes"
+    )
+    parser.add_argument(
+        "--page", type=command.folder, default=PAGE, help="its front, which `make page` built"
     )
 
 

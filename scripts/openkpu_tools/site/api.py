@@ -17,15 +17,24 @@ CITATION = re.compile(rf"\b(docs/[\w/-]+\.md)((?:,?\s+sections?)?\s+({check_link
 
 def rooms() -> dict[str, list[str]]:
     """Names of the modules of each room, which stand for its page."""
-    found = {"openkpu": [f"openkpu.{path.stem}" for path in sorted(PACKAGE.glob("[a-z]*.py"))]}
+    found = {"openkpu": [_name(path) for path in sorted(PACKAGE.glob("[a-z]*.py"))]}
     for folder in sorted(PACKAGE.iterdir()):
         if (folder / "__init__.py").is_file() and folder.name not in LEFT_OUT:
-            found[folder.name] = [_name(path) for path in sorted(folder.rglob("[a-z]*.py"))]
+            paths = (path for path in sorted(folder.rglob("*.py")) if _public(path))
+            found[folder.name] = [_name(path) for path in paths]
     return found
 
 
+def _public(path: Path) -> bool:
+    """A module; of a package what defines something itself."""
+    if path.name == "__init__.py":
+        return bool(re.search(r"^(def|class) ", path.read_text(encoding="utf-8"), re.MULTILINE))
+    return not path.name.startswith("_")
+
+
 def _name(path: Path) -> str:
-    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 def _purpose(room: str) -> str:

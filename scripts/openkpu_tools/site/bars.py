@@ -23,8 +23,7 @@ Groups = Mapping[str, Mapping[str, float | None]]  # name of a group -> series -
 
 
 def _shown(value: float) -> str:
-    """A figure as the axis of a person reads it."""
-    return f"{value:,.0f}" if value > 100 or value == int(value) else f"{value:g}"
+    return f"{value:,.10g}"
 
 
 def _share(value: float, most: float, least: float) -> float:

@@ -22,6 +22,7 @@ from peakrdl_html import HTMLExporter
 from openkpu.checkout import REPORTS
 from openkpu.layer.regdesc import compile_map
 from openkpu_tools import command, registry
+from openkpu_tools.entries.documents import PAGE
 from openkpu_tools.site import built
 
 SETTINGS = Path(__file__).with_name("mkdocs.yml")
@@ -83,7 +84,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = registry.parse_command("site", argv)
     out, began = checked(args.out), time.monotonic()
-    front = args.page if args.page and args.page.is_file() else None
+    front = args.page / FRONT
+    if not front.is_file():
+        if args.page != PAGE:
+            raise command.UsageError(f"{front}: no such file, expected the page of `make page`")
+        front = None
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     try:
         make(out, front)

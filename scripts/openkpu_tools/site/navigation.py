@@ -39,7 +39,7 @@ def navigation(root: Path) -> Nav:
     seen: set[str] = set(PROJECT)
 
     def new(paths: list[str]) -> Nav:
-        fresh = [path for path in paths if path not in seen]
+        fresh = [path for path in dict.fromkeys(paths) if path not in seen]
         seen.update(fresh)
         return [{title(root, path): path} for path in fresh]
 
