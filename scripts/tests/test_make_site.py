@@ -86,11 +86,8 @@ def test_documents_python_registers_charts(site: tuple[Path, str]) -> None:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """This checkout, to plant faults in it."""
-    return Path(
-        shutil.copytree(
-            ROOT, tmp_path / "copy", ignore=shutil.ignore_patterns(*LEFT), symlinks=True
-        )
-    )
+    left = shutil.ignore_patterns(*LEFT)
+    return Path(shutil.copytree(ROOT, tmp_path / "copy", ignore=left, symlinks=True))
 
 
 def build(copy: Path) -> tuple[int, str]:
