@@ -90,12 +90,12 @@ def copy(tmp_path: Path) -> Path:
     return Path(shutil.copytree(ROOT, tmp_path / "copy", ignore=left, symlinks=True))
 
 
-def build(copy: Path) -> tuple[int, str]:
-    """Status and output of the command in a copy."""
-    words = [sys.executable, "-m", "openkpu_tools", "site", "--out", str(copy / "out")]
-    env = {**os.environ, "PYTHONPATH": python_path(copy)}
-    run = subprocess.run(words, cwd=copy, env=env, capture_output=True, text=True)
-    return run.returncode, run.stdout + run.stderr
+def build(checkout: Path, *words: str) -> tuple[int, str, str]:
+    """Status, output and errors of the command in a checkout."""
+    line = [sys.executable, "-m", "openkpu_tools", "site", *words]
+    env = {**os.environ, "PYTHONPATH": python_path(checkout)}
+    run = subprocess.run(line, cwd=checkout, env=env, capture_output=True, text=True)
+    return run.returncode, run.stdout, run.stderr
 
 
 def plant(path: Path, old: str, new: str) -> None:
@@ -112,7 +112,8 @@ def test_planted_links_and_citations(site: tuple[Path, str], copy: Path) -> None
     tour.write_text(f"{tour.read_text()}\n[a](gone.html) [b](kpu.md#gone) {cited}\n")
     golden = copy / "models" / "openkpu" / "layer" / "golden.py"
     plant(golden, '"""What a layer gives."""', f'"""[It][openkpu.gone], docs/{cited}."""')
-    status, said = build(copy)
+    status, *both = build(copy, "--out", str(copy / "out"))
+    said = "".join(both)
     assert status == 1
     for want in (
         "link to gone.html: no such file",
@@ -126,7 +127,8 @@ def test_planted_links_and_citations(site: tuple[Path, str], copy: Path) -> None
 
 def test_planted_docstring_target(site: tuple[Path, str], copy: Path) -> None:
     plant(copy / "README.md", "## For whom\n", "## For whom\n\n::: openkpu.layer.gone\n")
-    status, said = build(copy)
+    status, *both = build(copy, "--out", str(copy / "out"))
+    said = "".join(both)
     assert status == 1 and "openkpu.layer.gone could not be found" in said, said
     assert not (copy / "out" / "search").exists()
 
@@ -138,10 +140,6 @@ def test_folders_that_are_no_site(site: tuple[Path, str], tmp_path: Path) -> Non
         (["--out", str(tmp_path)], f"{tmp_path}: has files that are no site, expected an empty"),
         (["--page", str(tmp_path)], f"{tmp_path / 'index.html'}: no such file, expected the page"),
     ):
-        run = subprocess.run(
-            [sys.executable, "-m", "openkpu_tools", "site", *words],
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": python_path()}, capture_output=True, text=True,
-        )  # fmt: skip
-        assert run.returncode == 2 and run.stderr.startswith(f"error: {want}"), run.stderr
-        assert run.stderr.count("\n") == 1
+        status, _, said = build(ROOT, *words)
+        assert status == 2 and said.startswith(f"error: {want}") and said.count("\n") == 1, said
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
