@@ -15,6 +15,7 @@ from openkpu.checkout import ROOT, python_path
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("site"), pytest.mark.fixed]
 LEFT = (".git", ".venv*", "sim_build", "waves", "reports", "build", "__pycache__", "*.npz")
+KPU = "kpu" + ".md"  # put together, so that no citation of this file is broken
 DEVICE = "<!doctype html><html><body class='x'><h1>The device</h1></body></html>"
 
 
@@ -108,19 +109,19 @@ def plant(path: Path, old: str, new: str) -> None:
 def test_planted_links_and_citations(site: tuple[Path, str], copy: Path) -> None:
     """In a document: a file, a heading, a section; in a docstring: a name, a section."""
     tour = copy / "docs" / "tour.md"
-    cited = "kpu" + ".md 99.1"  # put together, so that no citation of this file is broken
-    tour.write_text(f"{tour.read_text()}\n[a](gone.html) [b](kpu.md#gone) {cited}\n")
+    lines = tour.read_text().count("\n")
+    tour.write_text(f"{tour.read_text()}\n[a](gone.html) [b]({KPU}#gone) {KPU} 99.1\n")
     golden = copy / "models" / "openkpu" / "layer" / "golden.py"
-    plant(golden, '"""What a layer gives."""', f'"""[It][openkpu.gone], docs/{cited}."""')
+    plant(golden, '"""What a layer gives."""', f'"""[It][openkpu.gone], docs/{KPU} 99.1."""')
     status, *both = build(copy, "--out", str(copy / "out"))
     said = "".join(both)
     assert status == 1
     for want in (
-        "link to gone.html: no such file",
-        "'docs/tour.md' contains a link '../docs/kpu.md#gone', but",
-        "docs/tour.md:135: kpu.md: no section 99.1",
+        f"docs/tour.md:{lines + 2}: link to gone.html: no such file",
+        f"contains a link '{KPU}#gone', but",
+        f"docs/tour.md:{lines + 2}: {KPU}: no section 99.1",
         "Could not find cross-reference target 'openkpu.gone'",
-        "python/layer.md: docs/kpu.md: no section 99.1",
+        f"layer.md: docs/{KPU}: no section 99.1",
     ):
         assert want in said, said
 

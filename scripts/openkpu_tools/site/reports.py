@@ -50,7 +50,7 @@ def of_markdown(path: Path, home: str) -> str:
 
 
 def _pictures(path: Path) -> Iterator[str]:
-    """Pictures that a command drew beside its page: bench.md has bench_*.png."""
+    """Pictures that a command drew beside its page, with names that begin like it."""
     for picture in sorted(path.parent.glob(f"{path.stem}_*.png")):
         name = escape(picture.name)
         yield f'<p><img src="{name}" alt="{escape(picture.stem)}" loading="lazy"></p>'
