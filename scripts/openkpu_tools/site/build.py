@@ -6,6 +6,8 @@ of a docstring that leads nowhere, and anything that a reader's browser would lo
 host, fails the build: exit status 1 with a line for each. 2: the folder cannot be written.
 """
 
+# types are checked without the group `site`
+# pyright: reportMissingImports=false
 import logging
 import re
 import shutil

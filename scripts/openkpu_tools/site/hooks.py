@@ -5,6 +5,8 @@ Documents keep the places that they have in the repository, so that their links 
 files; a link to a source leads to a page with its text. A warning ends the build.
 """
 
+# types are checked without the group `site`
+# pyright: reportMissingImports=false
 import posixpath
 import re
 from pathlib import Path

@@ -95,7 +95,7 @@ def _linked(part: str, name: str, mark: tuple[float, float], page: str) -> str:
 
 def mermaid_svg(text: str, page: str) -> str:
     """A picture as SVG, its boxes linked as from ``page``; ValueError for text that is none."""
-    import mmdr  # of the group `site`
+    import mmdr  # pyright: ignore[reportMissingImports] # of the group `site`
 
     svg = mmdr.render(SETTINGS + text, backend="merman").svg()
     svg = NOT_NEEDED.sub("", svg).replace("merman", f"picture{next(numbers)}")
