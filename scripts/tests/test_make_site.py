@@ -58,7 +58,7 @@ def test_front_is_the_device(site: tuple[Path, str]) -> None:
     front = (site[0] / "index.html").read_text()
     assert front.startswith("<!doctype html><html><body class='x'><nav ")
     targets = re.findall(r'href="([^"]+)"', front)
-    assert "docs/README.html" in targets and all((site[0] / name).is_file() for name in targets)
+    assert "docs/index.html" in targets and all((site[0] / name).is_file() for name in targets)
     readme = (site[0] / "readme.html").read_text()
     assert re.search(r'href="?index\.html"?>The device computes in your browser<', readme)
 

@@ -33,7 +33,7 @@ FRONT = "index.html"
 MATHJAX = re.compile(r"<script[^>]*mathjax.*?</script>", re.IGNORECASE | re.DOTALL)
 BAR = (  # above the page of `make page`
     ("readme.html", "OpenKPU"),
-    ("docs/README.html", "Documents"),
+    ("docs/index.html", "Documents"),
     ("docs/benchmarks.html", "Benchmarks"),
     ("docs/registers.html", "Registers"),
     ("python/index.html", "Python"),
