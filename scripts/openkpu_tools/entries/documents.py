@@ -76,7 +76,10 @@ def site(parser: Parser) -> None:
         "--out", type=command.folder, default=ROOT / "build" / "site", help="where it goes"
     )
     parser.add_argument(
-        "--page", type=command.folder, default=PAGE, help="its front, which `make page` built"
+        "--page",
+        type=command.folder,
+        default=PAGE,
+        help="with its front, the device in the browser",
     )
 
 
