@@ -30,6 +30,7 @@ from openkpu_tools.site import built
 SETTINGS = Path(__file__).with_name("mkdocs.yml")
 MARK = "search/search_index.json"  # a folder that has it is a site, which is replaced
 FRONT = "index.html"
+LEFT = ("*.jsonl", "*.vcd", "*.xml", "*.dat")  # data of reports
 MATHJAX = re.compile(r"<script[^>]*mathjax.*?</script>", re.IGNORECASE | re.DOTALL)
 BAR = (  # above the page of `make page`
     ("readme.html", "OpenKPU"),
@@ -70,7 +71,7 @@ def make(out: Path, front: Path | None) -> None:
         (out / FRONT).write_text(text, encoding="utf-8")
     HTMLExporter().export(compile_map("openkpu").node, str(out / "registers"))
     if (REPORTS / FRONT).is_file():  # of make reports
-        shutil.copytree(REPORTS, out / "reports")
+        shutil.copytree(REPORTS, out / "reports", ignore=shutil.ignore_patterns(*LEFT))
     index = out / "registers" / "index.html"  # asks another host for MathJax, for formulas
     index.write_text(MATHJAX.sub("", index.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -16,7 +16,7 @@ from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from openkpu.checkout import ROOT
+from openkpu.checkout import REPORTS, ROOT
 from openkpu_tools.documents import check_links
 from openkpu_tools.site import api, bars, charts, navigation, pictures, reports, sources
 
@@ -33,7 +33,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the documents, their pictures, pages of sources and of Python modules."""
+    """Add pages of Python modules and sources, the documents and their pictures."""
+    made = {**api.pages(), **sources.pages(sorted(set(pictures.modules().values()) | linked()))}
+    made[navigation.RELEASES] = "\n\n".join(["# Releases", *reports.trend(), *_reports()])
+    for path, text in {"charts.css": bars.STYLE, **made}.items():
+        files.append(File.generated(config, path, content=text))
     for path in documents():
         files.append(file := File.generated(config, path, abs_src_path=str(ROOT / path)))
         if path == "README.md" and config.extra.get("front"):
@@ -42,12 +46,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for found in sorted((ROOT / "docs" / "images").rglob(pattern)):
             path = found.relative_to(ROOT).as_posix()
             files.append(File.generated(config, path, abs_src_path=str(found)))
-    files.append(File.generated(config, "charts.css", content=bars.STYLE))
-    made = {**api.pages(), **sources.pages(sorted(set(pictures.modules().values()) | linked()))}
-    made[navigation.RELEASES] = "\n\n".join(["# Releases", *reports.trend()])
-    for path, text in made.items():
-        files.append(File.generated(config, path, content=text))
     return files
+
+
+def _reports() -> list[str]:
+    """A link to the reports of the checkout, when it has any: build.py copies them."""
+    there = (REPORTS / "index.html").is_file()
+    return ['<a class="md-button" href="reports/index.html">Reports</a>'] * there
 
 
 def documents() -> list[str]:

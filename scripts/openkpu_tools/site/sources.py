@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages with the text of sources: the device's Verilog, and whatever a document links to."""
 
+import html
 import re
 from collections.abc import Iterable
 from itertools import groupby
@@ -41,16 +42,26 @@ def _page(path: str) -> str:
 
 
 def _purpose(path: str) -> str:
-    """The first sentence of a file's comment behind the name."""
-    text = (ROOT / path).read_text(encoding="utf-8")
-    found = re.search(r"^(?://|#) \w+: (.*?)(?:\.\s|\.$)", text.replace("\n// ", " "), re.MULTILINE)
-    return found[1].replace("|", "\\|").replace("<", "&lt;") if found else ""
+    """What the comment or docstring at the head of a file says, its first sentence."""
+    text = (ROOT / path).read_text(encoding="utf-8").partition("\n")[2]  # behind the SPDX line
+    if path.endswith(".py"):
+        found = re.match(r'\s*"""(.*?)(?:\.\s|\.?"""|\n\n)', text, re.DOTALL)
+    else:
+        comment = re.match(r"(?://[^\n]*\n)*", text)
+        words = re.sub(r"\n?// ?", " ", comment[0]) if comment else ""
+        found = re.match(rf"\s*{PurePosixPath(path).stem}: (.*?)(?:\.\s|\.?$)", words, re.DOTALL)
+    said = " ".join(found[1].split()) if found else ""
+    return html.escape(said, quote=False).replace("|", "\\|")
 
 
 def _index(paths: list[str]) -> str:
     """The list of all, folder by folder."""
     lines = ["# Sources", "", "The device's Verilog, and the files that documents link to.", ""]
-    by_folder = sorted(paths, key=lambda path: (PurePosixPath(path).parent.as_posix(), path))
+
+    def place(path: str) -> tuple[bool, str, str]:
+        return not path.startswith("rtl/"), PurePosixPath(path).parent.as_posix(), path
+
+    by_folder = sorted(paths, key=place)
     for folder, group in groupby(by_folder, lambda path: PurePosixPath(path).parent.as_posix()):
         lines += [f"## {'root' if folder == '.' else folder}", ""]
         lines += ["| file | purpose |", "|---|---|"]
