@@ -106,15 +106,13 @@ def plant(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_planted(site: tuple[Path, str], copy: Path) -> None:
-    """In documents a file, a heading, a section and a module; in a docstring a section."""
+def test_planted_links_and_citations(site: tuple[Path, str], copy: Path) -> None:
+    """In a document: a file, a heading, a section; in a docstring: a name, a section."""
     tour = copy / "docs" / "tour.md"
     lines = tour.read_text().count("\n")
     tour.write_text(f"{tour.read_text()}\n[a](gone.html) [b]({KPU}#gone) {KPU} 99.1\n")
     golden = copy / "models" / "openkpu" / "layer" / "golden.py"
-    plant(golden, '"""What a layer gives."""', f'"""As docs/{KPU} 99.1 has it."""')
-    last = copy / "tb" / "uvm" / "README.md"  # it ends the build at once
-    last.write_text(f"{last.read_text()}\n::: openkpu.layer.gone\n")
+    plant(golden, '"""What a layer gives."""', f'"""[It][openkpu.gone], docs/{KPU} 99.1."""')
     status, *both = build(copy, "--out", str(copy / "out"))
     said = "".join(both)
     assert status == 1
@@ -122,10 +120,17 @@ def test_planted(site: tuple[Path, str], copy: Path) -> None:
         f"docs/tour.md:{lines + 2}: link to gone.html: no such file",
         f"contains a link '{KPU}#gone', but",
         f"docs/tour.md:{lines + 2}: {KPU}: no section 99.1",
+        "Could not find cross-reference target 'openkpu.gone'",
         f": docs/{KPU}: no section 99.1",
-        "openkpu.layer.gone could not be found",
     ):
         assert want in said, said
+
+
+def test_planted_docstring_target(site: tuple[Path, str], copy: Path) -> None:
+    plant(copy / "README.md", "## For whom\n", "## For whom\n\n::: openkpu.layer.gone\n")
+    status, *both = build(copy, "--out", str(copy / "out"))
+    said = "".join(both)
+    assert status == 1 and "openkpu.layer.gone could not be found" in said, said
     assert not (copy / "out" / "search").exists()
 
 

@@ -33,11 +33,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add pages of Python modules and sources, the documents and their pictures."""
-    made = {**api.pages(), **sources.pages(sorted(set(pictures.modules().values()) | linked()))}
-    made[navigation.RELEASES] = "\n\n".join(["# Releases", *reports.trend(), *_reports()])
-    for path, text in {"charts.css": bars.STYLE, **made}.items():
-        files.append(File.generated(config, path, content=text))
+    """Add the documents, their pictures, pages of sources and of Python modules."""
     for path in documents():
         files.append(file := File.generated(config, path, abs_src_path=str(ROOT / path)))
         if path == "README.md" and config.extra.get("front"):
@@ -46,6 +42,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for found in sorted((ROOT / "docs" / "images").rglob(pattern)):
             path = found.relative_to(ROOT).as_posix()
             files.append(File.generated(config, path, abs_src_path=str(found)))
+    made = {**api.pages(), **sources.pages(sorted(set(pictures.modules().values()) | linked()))}
+    made[navigation.RELEASES] = "\n\n".join(["# Releases", *reports.trend(), *_reports()])
+    for path, text in {"charts.css": bars.STYLE, **made}.items():
+        files.append(File.generated(config, path, content=text))
     return files
 
 
