@@ -16,14 +16,19 @@ from openkpu.checkout import ROOT, python_path
 pytestmark = [pytest.mark.check, pytest.mark.tool("site"), pytest.mark.fixed]
 LEFT = (".git", ".venv*", "sim_build", "waves", "reports", "build", "__pycache__", "*.npz")
 KPU = "kpu" + ".md"  # put together, so that no citation of this file is broken
-DEVICE = "<!doctype html><html><body class='x'><h1>The device</h1></body></html>"
+DEVICE = "<!doctype html><html><body class='x'><h1>The device</h1>{}</body></html>"
+
+
+def script(links: str) -> str:
+    """Where the page of the device finds documents: beside itself in a checkout."""
+    return f'<script>data = {{"links":"{links}"}}</script>'
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A site with a page of the device as its front, and what the command said."""
     out, page = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("page")
-    (page / "index.html").write_text(DEVICE)
+    (page / "index.html").write_text(DEVICE.format(script("../../docs/{page}.md#{anchor}")))
     words = ["make", "site", f"OUT={out}", f"PAGE={page}"]
     run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     if "could not be installed" in run.stderr:
@@ -57,14 +62,15 @@ def test_nothing_loads_from_another_host(site: tuple[Path, str]) -> None:
 def test_front_is_the_device(site: tuple[Path, str]) -> None:
     front = (site[0] / "index.html").read_text()
     assert front.startswith("<!doctype html><html><body class='x'><nav ")
+    assert script("docs/{page}.html#{anchor}") in front
     targets = re.findall(r'href="([^"]+)"', front)
-    assert "docs/index.html" in targets and all((site[0] / name).is_file() for name in targets)
-    readme = (site[0] / "readme.html").read_text()
+    assert "docs/README.html" in targets and all((site[0] / name).is_file() for name in targets)
+    readme = (site[0] / "README.html").read_text()
     assert re.search(r'href="?index\.html"?>The device computes in your browser<', readme)
 
 
 def test_boxes_lead_to_section_and_source(site: tuple[Path, str]) -> None:
-    for name, up in (("readme.html", "."), ("docs/architecture.html", "..")):
+    for name, up in (("README.html", "."), ("docs/architecture.html", "..")):
         text = (site[0] / name).read_text()
         assert f'href="{up}/docs/architecture.html#3-control"' in text
         assert f'href="{up}/rtl/control/control.v.html"' in text

@@ -160,6 +160,7 @@ def test_a_good_site_has_no_faults(site: Path) -> None:
         ('<a href="gone.html">x</a>', "link to gone.html: no such file"),
         ('<a href="index.html#gone">x</a>', "link to index.html#gone: no such heading"),
         ('<a href="#gone">x</a>', "link to #gone: no such heading"),
+        ('<a data-anchor="a" data-page="gone">x</a>', "link to docs/gone.html#a: no such file"),
         ('<img alt="" src="gone.png">', "link to gone.png: no such file"),
         ("<svg><a xlink:href='gone.html'></a></svg>", "link to gone.html: no such file"),
         *(

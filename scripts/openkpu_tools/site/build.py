@@ -30,11 +30,12 @@ from openkpu_tools.site import built
 SETTINGS = Path(__file__).with_name("mkdocs.yml")
 MARK = "search/search_index.json"  # a folder that has it is a site, which is replaced
 FRONT = "index.html"
+LINKS = ("../../docs/{page}.md#{anchor}", "docs/{page}.html#{anchor}")  # in a checkout, here
 LEFT = ("*.jsonl", "*.vcd", "*.xml", "*.dat")  # data of reports
 MATHJAX = re.compile(r"<script[^>]*mathjax.*?</script>", re.IGNORECASE | re.DOTALL)
 BAR = (  # above the page of `make page`
-    ("readme.html", "OpenKPU"),
-    ("docs/index.html", "Documents"),
+    ("README.html", "OpenKPU"),
+    ("docs/README.html", "Documents"),
     ("docs/benchmarks.html", "Benchmarks"),
     ("docs/registers.html", "Registers"),
     ("python/index.html", "Python"),
@@ -43,15 +44,18 @@ BAR = (  # above the page of `make page`
 )
 
 
-def with_bar(page: str) -> str:
-    """The text of a page with a bar of links to the site; ValueError where it has no body."""
+def as_front(page: str) -> str:
+    """The text of a page with a bar of links, its own links to documents leading into the site.
+
+    ValueError where it has no body.
+    """
     links = " ".join(f'<a href="{to}">{escape(name)}</a>' for to, name in BAR)
     style = "display:flex;flex-wrap:wrap;gap:.2em 1.2em;padding:.5em 1em;font:15px sans-serif"
     bar = f'<nav aria-label="Site" style="{style}">{links}</nav>'
     found, count = re.subn(r"<body\b[^>]*>", lambda body: body[0] + bar, page, count=1)
     if not count:
         raise ValueError("expected HTML with a <body>")
-    return found
+    return found.replace(*LINKS)
 
 
 def make(out: Path, front: Path | None) -> None:
@@ -60,7 +64,7 @@ def make(out: Path, front: Path | None) -> None:
     text = ""
     if front:
         try:
-            text = with_bar(front.read_text(encoding="utf-8"))
+            text = as_front(front.read_text(encoding="utf-8"))
         except (ValueError, OSError) as error:
             raise command.UsageError(f"{front}: {error}") from None
         config.extra |= {"front": FRONT, "homepage": FRONT}

@@ -50,6 +50,8 @@ def read(text: str) -> Page:
         }
         if tag.lower() == "a":
             page.links += [values["href"]] if "href" in values else []
+            if name := values.get("data-page"):  # of the front, whose script makes the address
+                page.links.append(f"docs/{name}.html#{values.get('data-anchor', '')}")
         elif not set(values.get("rel", "").split()) & NOT_LOADED:
             name = LOADED[tag.lower()]
             page.loaded += [values[name]] if name in values else []

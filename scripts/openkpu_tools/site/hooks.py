@@ -36,8 +36,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the documents, their pictures, pages of sources and of Python modules."""
     for path in documents():
         files.append(file := File.generated(config, path, abs_src_path=str(ROOT / path)))
-        if path == "README.md" and config.extra.get("front"):
-            file.dest_uri = "readme.html"
+        if path.endswith("README.md") and (path != "README.md" or config.extra.get("front")):
+            file.dest_uri = path.removesuffix(".md") + ".html"  # MkDocs would name it index.html
     for pattern in IMAGES:
         for found in sorted((ROOT / "docs" / "images").rglob(pattern)):
             path = found.relative_to(ROOT).as_posix()
