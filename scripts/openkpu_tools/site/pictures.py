@@ -121,7 +121,7 @@ def device_svg(page: str) -> str:
     def box(found: re.Match[str]) -> str:
         x, y = float(found["x"]), float(found["y"])
         width = 7.4 * len(found["name"])  # from its middle, or from its left in a frame's corner
-        mark = (x + (width if found["name"].startswith("openkpu_") else width / 2) + 18, y)
+        mark = (x + (width if found["name"].startswith("openkpu_") else width / 2) + 13, y)
         return _linked(found[0], found["name"], mark, page)
 
     svg = BOX.sub(box, svg)
