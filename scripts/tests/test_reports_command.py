@@ -69,6 +69,5 @@ def test_no_reports(tmp_path: Path) -> None:
     assert "No command has left a report." in (tmp_path / "new" / "index.html").read_text()
 
 
-def test_no_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(reports.command.UsageError, match=r"expected a version such as 0\.4\.0"):
-        reports.main(["--record", "next"])
+def test_no_version(refused) -> None:
+    refused(["reports", "--record", "next"], "'next': expected a version such as 0.4.0")

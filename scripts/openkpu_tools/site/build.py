@@ -11,7 +11,6 @@ host, fails the build: exit status 1 with a line for each. 2: the folder cannot 
 import logging
 import re
 import shutil
-import sys
 import time
 from html import escape
 from pathlib import Path
@@ -113,7 +112,3 @@ def main(argv: list[str] | None = None) -> int:
     )
     print(f"front: {front or 'the README; make page builds the device for the browser'}")
     return command.MISMATCH if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -8,7 +8,6 @@ written.
 
 import json
 import re
-import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from pathlib import Path
 import markdown
 
 from openkpu_tb.look import html_page
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 from openkpu_tools.site import bars, releases
 
 OWN = "index.html"
@@ -145,7 +144,3 @@ def main(argv: list[str] | None = None) -> int:
     (args.folder / OWN).write_text(index(args.folder, found), encoding="utf-8")
     print(f"{args.folder / OWN}: {len(found)} reports")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))
