@@ -69,7 +69,7 @@ def suite(name: str, jobs: int) -> list[CoverageStep]:
         "(test_uvm and not small and not EveryMove) or test_driver or guard or watchdog"
         " or (test_fp16 and random_products)"
     )
-    rest = "(test_hostile and not guard and not watchdog) or test_programming or test_control"
+    rest = "(test_hostile and not guard and not watchdog) or test_control"
     return [
         share,
         CoverageStep("the other builds", (*workers(jobs), "--all", REST)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicted cycles (prediction/) against those of the RTL: 2 % or 50 cycles in every layer.
+"""Predicted cycles (prediction/) against those of the RTL (docs/performance.md 4).
 
 Most of the RTL's cycles are records that other tests compare with the RTL to the cycle:
 cycles.json, and model_cycles.json for the published models, which the nightly run measures anew
@@ -120,7 +120,6 @@ def test_bundled_vectors(config: str) -> None:
     contract(list(record), alone(configs.load_config(config), layers), measured, alone=True)
 
 
-@pytest.mark.check
 def test_digits_of_the_record() -> None:
     record = RECORD["digits on small"]
     found = predict_network(configs.load_config("small"), digits.load_network())
@@ -129,7 +128,6 @@ def test_digits_of_the_record() -> None:
     near(found.cycles, record["an inference"][0])
 
 
-@pytest.mark.check
 @pytest.mark.parametrize("via", ["burst", "layers", "tasks"])
 def test_model_of_the_record(via: str) -> None:
     """A model of four layers in each of the ways that start them, maps by the host as well."""
@@ -195,7 +193,6 @@ def in_a_stream(config: Config, network: Network, count: int) -> list[int]:
     return [sum(layers[at : at + size]) for at in range(0, len(layers), size)]
 
 
-@pytest.mark.check
 @pytest.mark.parametrize("config", ["nano", "small"])
 def test_stream_of_the_record(config: str) -> None:
     """Ten digits in one continuous run: from each result to the next."""
@@ -210,7 +207,7 @@ def test_stream_of_the_record(config: str) -> None:
 def test_stream(config: str) -> None:
     """The same where the record has none; a network whose weights do not all fit, read for every
     inference or kept in the AI RAM; short ones, whose first layer or last has no weights."""
-    chosen, events = configs.load_config(config), []
+    chosen = configs.load_config(config)
     network, images = random_stream(chosen)
     keeps = dataclasses.replace(network, kept={})
     keeps.place()
@@ -222,15 +219,19 @@ def test_stream(config: str) -> None:
         (keeps, images),
         *(of_kinds(*kinds) for kinds in (["convolution"], ["convolution", "pool"], ["pool"])),
     ]
-    request = StreamRequest(
-        [RequestedRun(network, images) for network, images in runs], LIMIT, seed=1
-    )
-    launch.run_job("verilator", chosen, request, events.append)
+    compare_streams(chosen, runs)
+
+
+def compare_streams(config: Config, runs: Sequence[tuple[Network, np.ndarray]]) -> None:
+    """Continuous runs: from each result to the next."""
+    events: list[dict] = []
+    asked = [RequestedRun(network, images) for network, images in runs]
+    launch.run_job("verilator", config, StreamRequest(asked, LIMIT, seed=1), events.append)
     streams = [event for event in events if event["event"] == "stream"]
     for (network, images), event in zip(runs, streams, strict=True):
         assert not event["failure"]
         measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
-        found = in_a_stream(chosen, network, len(images))
+        found = in_a_stream(config, network, len(images))
         contract(list(map(str, range(len(images)))), found, measured)
 
 
@@ -412,23 +413,13 @@ def test_products_of_float16(config: str) -> None:
 @pytest.mark.parametrize("rows", [1024, 64])
 def test_stream_with_float16(rows: int) -> None:
     """A product in a continuous run, whose weights stay, or are read for every inference."""
-    chosen, events = dataclasses.replace(configs.load_config("nano_fp16"), wbuf_rows=rows), []
+    chosen = dataclasses.replace(configs.load_config("nano_fp16"), wbuf_rows=rows)
     rng, needed, kinds = np.random.default_rng(44), 0, ["convolution", "float16", "float16"]
     while not 64 < needed <= 1024:
         network, _ = random_list(rng, kinds, (40, 8, 64), limits=Limits(channels=60))
         needed = sum(Shape(chosen, arg, network.eight_bit).weight_rows for arg in network.layers)
     images = rng.integers(0, 256, (4, *network.in_shape), dtype=np.uint8)
-    launch.run_job(
-        "verilator",
-        chosen,
-        StreamRequest([RequestedRun(network, images)], LIMIT, seed=1),
-        events.append,
-    )
-    (event,) = [event for event in events if event["event"] == "stream"]
-    assert not event["failure"]
-    measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
-    found = in_a_stream(chosen, network, len(images))
-    contract(list(map(str, range(len(images)))), found, measured)
+    compare_streams(chosen, [(network, images)])
 
 
 @pytest.mark.nightly
