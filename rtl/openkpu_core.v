@@ -34,8 +34,10 @@ module openkpu_core #(
     parameter KEEP        = 0,
     parameter SUM_PLANES  = 0,
     parameter FLAT        = 0,
-    // sums that share a post lane
+    // sums that share a post lane; zero points from memories, bits of a multiplier's operand
     parameter POST_SHARE  = 1,
+    parameter POST_TABLES = 0,
+    parameter MUL_BITS    = 18,
     // bytes of a word of the memory path, of the tile buffer
     parameter PATH        = 64,
     parameter TILE_W      = (PATH > 64) ? 64 : PATH,
@@ -370,11 +372,12 @@ module openkpu_core #(
   );
 
   // What every lane asks for leaves registers, as the descriptor of the MAC stage does.
-  reg one_bank, by_chan, signed_out, out32;
+  reg one_bank, by_chan, by_lane, signed_out, out32;
   reg [2:0] lane_swl;
   always @(posedge clk) begin
     one_bank   <= fc_mode || (taps_mode && dw) || (dwrow_mode && desc[`DESC_IP] == 2'd2);
     by_chan    <= dwrow_mode;
+    by_lane    <= dw;
     signed_out <= desc[`DESC_SOUT];
     out32      <= desc[`DESC_OUT32];
     lane_swl   <= swl;
@@ -386,12 +389,15 @@ module openkpu_core #(
       .ROUNDING(ROUNDING),
       .MW      (PMW),
       .XW      (XW),
-      .SHARE   (POST_SHARE)
+      .SHARE   (POST_SHARE),
+      .MULTIPLY(1 - POST_TABLES),
+      .PIECE   (MUL_BITS)
   ) u_post (
       .clk(clk),
       .rst(rst),
       .one_bank(one_bank),
       .by_chan(by_chan),
+      .by_lane(by_lane),
       .swl(lane_swl),
       .arg_x(desc[`DESC_ARGX]),
       .shr_x(desc[`DESC_SHRX]),
@@ -436,12 +442,6 @@ module openkpu_core #(
       .writeback_gnt(writeback_gnt),
       .idle(output_idle)
   );
-
-  generate
-    if (ROUNDING < 0 || ROUNDING > 2) begin : g_illegal_rounding
-      ILLEGAL_ROUNDING_0_1_2 u_illegal_rounding ();
-    end
-  endgenerate
 
   wire unused = &{1'b0, fill_busy, post_idle};
 

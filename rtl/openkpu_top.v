@@ -40,6 +40,10 @@ module openkpu_top #(
     parameter FLAT_MAPS       = 0,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
     parameter SUM_PLANES      = 0,
+    // 1: post lanes look zero points up in memories, two multipliers less a lane
+    parameter POST_TABLES     = 0,
+    // bits of a wide number that a post lane's multiplier takes beside 18: 18, or 17 for a DSP48
+    parameter MUL_BITS        = 18,
     // bytes that the memory path moves in a cycle: 16, 32, 64 or 128
     parameter PATH            = 64,
     // depths of the FIFOs, in bus words
@@ -383,6 +387,8 @@ module openkpu_top #(
       .KEEP       (KEEP_WEIGHTS),
       .FLAT       (FLAT_MAPS),
       .SUM_PLANES (SUM_PLANES),
+      .POST_TABLES(POST_TABLES),
+      .MUL_BITS   (MUL_BITS),
       .POST_SHARE (POST_SHARE)
   ) u_core (
       .clk(clk),

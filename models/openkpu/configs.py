@@ -14,8 +14,9 @@ MOST_LANES = 128
 LEAST_FIFO = 2  # words
 # may be 0: there is none. Where that is the RTL's default, too, the parameter is left out: seeds of
 # benches follow the parameters.
-LEFT_OUT = ("fp16_lanes", "keep_weights", "flat_maps", "sum_planes")
+LEFT_OUT = ("fp16_lanes", "keep_weights", "flat_maps", "sum_planes", "post_tables")
 OPTIONAL = ("pool_lanes", *LEFT_OUT)
+MUL_BITS = 18  # the RTL's default, left out as well
 LEAST_FP16 = 4  # lanes
 FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
 FP16_COLUMNS = 32  # of a product of float16, at a time
@@ -54,6 +55,8 @@ class Config:
     keep_weights: int = 0
     flat_maps: int = 0
     sum_planes: int = 0
+    post_tables: int = 0
+    mul_bits: int = MUL_BITS
     use: str = ""
 
     @property
@@ -71,6 +74,7 @@ class Config:
         """Parameters of the Verilog top module."""
         names = {"ahb_width": "AHB_W", "path_bytes": "PATH"}
         without = ["name", "use", *(key for key in LEFT_OUT if not getattr(self, key))]
+        without += ["mul_bits"] if self.mul_bits == MUL_BITS else []
         return {
             names.get(field.name, field.name.upper()): getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -116,6 +120,8 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "keep_weights": (values["keep_weights"] in (0, 1), "0 or 1"),
         "flat_maps": (values["flat_maps"] in (0, 1), "0 or 1"),
         "sum_planes": (values["sum_planes"] in (0, 1), "0 or 1"),
+        "post_tables": (values["post_tables"] in (0, 1), "0 or 1"),
+        "mul_bits": (values["mul_bits"] in (17, MUL_BITS), "17 or 18"),
         "tile_rows": (_power(values["tile_rows"], 32, 2048), "a power of two from 32 to 2048"),
     }
     for key in ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"):

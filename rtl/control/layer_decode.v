@@ -4,10 +4,11 @@
 //
 // How it works: the fields are stored as the words arrive. Then one multiplier computes sizes in
 // rows and bytes, a divider the number of reduction steps, and a counter how many output groups
-// share one reading of the input (their weights stay in half of the weight buffer). A product is
-// there in the state after the one that gives the operands, and is checked in that. The checks run
-// in this order: flags, kernel, pool, sizes, addresses, weights. Fields that follow from others
-// (layout, totals) are derived, not read, as the vendor's simulator does.
+// share one reading of the input (their weights stay in half of the weight buffer). A state is a row
+// of a table: two operands, and what becomes of their product, which is there a cycle later: where it
+// goes and what is checked of it. The checks run in this order: flags, kernel, pool, sizes,
+// addresses, weights. Fields that follow from others (layout, totals) are derived, not read, as the
+// vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
 // layer_place checks rows of maps, layer_sizes derives widths and groups, layer_flags holds word 0.
@@ -65,11 +66,11 @@ module layer_decode #(
     output wire                  idle
 );
 
-  localparam [4:0] S_WORDS = 5'd0, S_CHECK = 5'd1, S_ICS = 5'd2, S_IROWS = 5'd3, S_OCS = 5'd4,
-      S_OROWS = 5'd5, S_CH = 5'd6, S_CHW = 5'd7, S_WLEN = 5'd8, S_FULL = 5'd9, S_REST = 5'd10,
-      S_DIV = 5'd12, S_FIT = 5'd13, S_BLOCK = 5'd14, S_OUT = 5'd15;
-  reg [4:0] state;
-  reg [3:0] word;
+  localparam [3:0] S_WORDS = 4'd0, S_CHECK = 4'd1, S_ICS = 4'd2, S_IROWS = 4'd3, S_OCS = 4'd4,
+      S_OROWS = 4'd5, S_CH = 4'd6, S_CHW = 4'd7, S_FULL = 4'd8, S_WLEN = 4'd9, S_REST = 4'd10,
+      S_DIV = 4'd11, S_FIT = 4'd12, S_BLOCK = 4'd13, S_OUT = 4'd14;
+  reg [3:0] state;
+  reg [3:0] word, made;  // made: the state whose product is there
   // ---- fields
   reg [14:0] f_src, f_src2, f_dst;
   reg [2:0] f_kernel;
@@ -87,7 +88,9 @@ module layer_decode #(
   reg [13:0] n_c, mul_b;
   reg [10:0] n_o, n_coef, n_w, n_ow;
   reg [9:0] n_h, n_oh, f_index;
-  wire [31:0] table_base = f_kept ? 32'd0 : wgt_base;  // kept weights have places in the AI RAM
+  // addresses lie in the upper half of their words; kept weights have places in the AI RAM
+  wire [31:0] base = (word != `ARG_WORD_KERNEL_LOAD_CFG) ? bias_base : f_kept ? 32'd0 : wgt_base;
+  wire [31:0] address = w_data[`ARG_PARA_START_ADDR] + base;
   wire [13:0] low_size = w_data[`ARG_I_CH_NUM_M1];
   wire [10:0] high_size = {1'b0, w_data[`ARG_O_CH_NUM_M1]} + 11'd1;
 
@@ -115,15 +118,11 @@ module layer_decode #(
           f_kernel <= w_data[`ARG_KERNEL_TYPE];
           f_pool   <= w_data[`ARG_POOL_TYPE];
           f_pad    <= w_data[`ARG_PAD_VALUE];
-          f_bn     <= w_data[`ARG_BWSX_BASE_ADDR] + bias_base;
+          f_bn     <= address;
         end
         `ARG_WORD_KERNEL_LOAD_CFG:
-        {f_loads, f_psize, f_par} <= {
-          w_data[`ARG_LOAD_TIME_M1],
-          w_data[`ARG_PARA_SIZE],
-          w_data[`ARG_PARA_START_ADDR] + table_base
-        };
-        `ARG_WORD_KERNEL_CALC_TYPE_CFG: f_act <= w_data[`ARG_ACTIVE_ADDR] + bias_base;
+        {f_loads, f_psize, f_par} <= {w_data[`ARG_LOAD_TIME_M1], w_data[`ARG_PARA_SIZE], address};
+        `ARG_WORD_KERNEL_CALC_TYPE_CFG: f_act <= address;
         `ARG_WORD_CONV_VALUE:
         {f_shrw, f_shrx, f_argw, f_argx} <= {
           w_data[`ARG_SHR_W], w_data[`ARG_SHR_X], w_data[`ARG_ARG_W], w_data[`ARG_ARG_X]
@@ -304,8 +303,7 @@ module layer_decode #(
   wire part_row = f_fc && product[ZW-1:0] != {ZW{1'b0}};
   wire [16:0] rows_all = f_dw ? {6'd0, z_groups} : {1'b0, packed_rows[15:0]} + {16'd0, part_row};
   wire rows_many = rows_all[16] || (!f_dw && packed_rows[28:16] != 13'd0);
-  // products are there: bytes of the last load, rows; the steps are there for the latter
-  reg last_there, rows_there, fitted, huge;  // huge: more weights than a load holds
+  reg rows_there, huge;  // the product of steps and groups; more weights than a load holds
 
   // ---- the rows of the maps
   layer_place #(
@@ -316,7 +314,7 @@ module layer_decode #(
       .words     ({word_8, w_valid && w_ready && word == `ARG_WORD_KERNEL_CALC_TYPE_CFG}),
       .w_data    (w_data),
       .apart     (apart),
-      .step      ({state == S_CH, state == S_OROWS, state == S_OCS, state == S_IROWS}),
+      .step      ({made == S_OROWS, made == S_OCS, made == S_IROWS, made == S_ICS}),
       .product   (product),
       .planes    (f_out32 ? op : 2'd0),
       .group_rows(group_rows),
@@ -336,37 +334,39 @@ module layer_decode #(
   localparam [32:0] AI_RAM_BYTES = AI_RAM_ROWS * 64;
   wire [32:0] kept_end = {1'b0, f_par} + {10'd0, product[22:0]} + {16'd0, wlast};
 
-  // ---- the checks of each state
+  // ---- the checks: of the products, each in the cycle in which it is there, and of what needs none
+  wire bad_loads = product[17:11] != 7'd0 || product[10:0] >= n_o || rest_now > n_coef;
+  wire too_long = huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize;
+  wire bad_wide = f_wide && (f_w_xor || WEIGHT_BITS == 8);
+  reg bad_map, bad_weights;
   always @* begin
-    case (state)
-      S_CHECK: bad = (bad_flags == 8'd0 && bad_size) ? `ERROR_BAD_SIZE : bad_flags;
-      S_OCS, S_CH: bad = (bad_place || bad_store) ? `ERROR_BAD_ADDR : 8'd0;
-      S_WLEN:
-      bad = (!pools && (product[17:11] != 7'd0 || product[10:0] >= n_o || rest_now > n_coef)) ?
-          `ERROR_BAD_WEIGHTS : 8'd0;
-      S_REST:
-      bad = (!pools && (huge || wlen_now[29:17] != 13'd0 || wlen_now[16:0] > f_psize || (f_wide && (f_w_xor || WEIGHT_BITS == 8)))) ?
-          `ERROR_BAD_WEIGHTS : 8'd0;
-      S_FIT: bad = (f_kept && kept_end > AI_RAM_BYTES) ? `ERROR_BAD_WEIGHTS : 8'd0;
-      S_BLOCK: bad = (fitted && !pools && wbuf_need > WBUF_ROWS[17:0]) ? `ERROR_BAD_WEIGHTS : 8'd0;
-      default: bad = 8'd0;
+    {bad_map, bad_weights} = 2'b00;
+    case (made)
+      S_IROWS, S_OROWS: bad_map = bad_place || bad_store;
+      S_FULL: bad_weights = !pools && bad_loads;
+      S_WLEN: bad_weights = !pools && (too_long || bad_wide);
+      S_DIV: bad_weights = state == S_FIT && f_kept && kept_end > AI_RAM_BYTES;
+      S_FIT: bad_weights = !pools && wbuf_need > WBUF_ROWS[17:0];
+      default: bad_map = 1'b0;
     endcase
+    bad = (state != S_CHECK) ? (bad_map ? `ERROR_BAD_ADDR : bad_weights ? `ERROR_BAD_WEIGHTS : 8'd0) :
+        (bad_flags == 8'd0 && bad_size) ? `ERROR_BAD_SIZE : bad_flags;
   end
 
   always @(posedge clk) begin
     if (rst) begin
       state    <= S_WORDS;
+      made     <= S_WORDS;
       word     <= 4'd0;
       err      <= 1'b0;
       err_code <= 8'd0;
     end else begin
-      err <= bad != 8'd0;
-      if (bad != 8'd0) err_code <= bad;
+      err      <= bad != 8'd0;
+      err_code <= (bad != 8'd0) ? bad : err_code;
+      made     <= (bad != 8'd0) ? S_WORDS : state;
+      word     <= (state != S_WORDS) ? word : (drop || collected) ? 4'd0 : word + {3'd0, w_valid};
       case (state)
-        S_WORDS: begin
-          word  <= (drop || collected) ? 4'd0 : w_valid ? word + 4'd1 : word;
-          state <= collected ? S_CHECK : S_WORDS;
-        end
+        S_WORDS: state <= collected ? S_CHECK : S_WORDS;
         S_CHECK: state <= (bad != 8'd0) ? S_WORDS : S_ICS;
         S_ICS: state <= S_IROWS;
         S_IROWS: state <= S_OCS;
@@ -380,23 +380,23 @@ module layer_decode #(
         S_DIV: state <= serial_busy ? S_DIV : S_FIT;
         S_FIT: state <= (bad != 8'd0) ? S_WORDS : S_BLOCK;
         S_BLOCK:
-        state <= (bad != 8'd0) ? S_WORDS : (fitted || (more && !f_dw && !f_fc)) ? S_BLOCK : S_OUT;
+        state <= (bad != 8'd0) ? S_WORDS : (made == S_FIT || (more && !f_dw && !f_fc)) ? S_BLOCK : S_OUT;
         S_OUT: state <= d_ready ? S_WORDS : S_OUT;
         default: state <= S_WORDS;
       endcase
     end
   end
-
   always @(posedge clk) begin
-    fitted     <= state == S_FIT;
-    rows_there <= fitted;
-    last_there <= state == S_REST;
+    rows_there <= made == S_FIT;
     product    <= mul_a * mul_b;
+    case (made)
+      S_CHW: {in_bytes, per_out, huge} <= {product[21:0], per_now, f_fc && product[21:18] != 4'd0};
+      S_FULL: rest <= rest_now;
+      S_WLEN: wlen <= wlen_now[16:0];
+      S_REST: wlast <= wlen_now[16:0];
+      default: rest <= rest;
+    endcase
     case (state)
-      S_FULL: {in_bytes, per_out, huge} <= {product[21:0], per_now, f_fc && product[21:18] != 4'd0};
-      S_WLEN: rest <= rest_now;
-      S_REST: wlen <= wlen_now[16:0];
-      S_DIV: if (last_there) wlast <= wlen_now[16:0];
       S_FIT: begin
         // steps of a group: channels, nines of channels or elements, one
         lastn <= (rem == 4'd0) ? 4'd9 : rem;

@@ -2,9 +2,9 @@
 //
 // layer_flags: the flags of a layer argument, and which of them exclude each other.
 //
-// How it works: word 0 goes into registers. Kernel and pool are checked here too, and the window of a
-// pooling task, for what is allowed depends on the flags. The first check that fails gives the code: flags, kernel, pool.
-// layer_moves holds what moves between the storage and the AI RAM.
+// How it works: word 0 goes into registers. Kernel and pool are checked here too, and the window of
+// a pooling task, for what is allowed depends on the flags. The first check that fails gives the
+// code: flags, kernel, pool. layer_moves holds what moves between the storage and the AI RAM.
 // Handshake: load comes with word 0, load_8 with word 8; bad is valid behind the last word.
 `resetall
 `timescale 1ns / 1ps
@@ -114,17 +114,19 @@ module layer_flags #(
   // a pooling task has no weights
   assign kept = (KEEP != 0) && kept_q;
   wire bad_kept = kept_q && (KEEP == 0 || pools);
+  wire bad_kinds = (dw && fc) || (ew && !dw) || (out32 && (dw || fc));
+  wire no_pool = fc || out32 || pools || fp16[0];
   // maps that come from the storage or leave have no rows between their channel groups
   wire load_any = moves[`MOVES_LOAD] || ends[0];
   wire store_any = moves[`MOVES_STORE] || ends[1] || ends[2];
   wire bad_apart = (apart[0] && load_any) || (apart[1] && store_any) ||
       (apart != 2'b00 && (fc || out32 || fp16_q));
   always @* begin
-    if ((dw && fc) || (ew && !dw) || (out32 && (dw || fc)) || bad_task || bad_fp16 || bad_moves || bad_kept || bad_apart)
+    if (bad_kinds || bad_task || bad_fp16 || bad_moves || bad_kept || bad_apart)
       bad = `ERROR_BAD_FLAGS;
     else if (kernel_type > 3'd1 || ((fc || pools || fp16[0]) && taps) || (ew && !taps))
       bad = `ERROR_BAD_KERNEL;
-    else if (pool_type > 4'd9 || ((fc || out32 || pools || fp16[0]) && pool_type != 4'd0) || (pools && bad_window))
+    else if (pool_type > 4'd9 || (no_pool && pool_type != 4'd0) || (pools && bad_window))
       bad = `ERROR_BAD_POOL;
     else bad = 8'd0;
   end

@@ -2,15 +2,15 @@
 //
 // layer_place: where the maps of a layer lie in the AI RAM, and whether they may lie there.
 //
-// How it works: a map takes whole rows from its address on. Its channel groups follow each other, or lie
-// as many rows apart as words 7 and 8 say, which may not be fewer than they have. Refused is a map that
-// ends behind the last row, and an output that meets the input: the array reads rows of the input
-// several times and in an order of its own, while outputs are written. A layer that reads every row
-// once, in order, and writes row r of its output after it has read row r of its input (a depthwise
-// layer without a pool) may write to its input's rows or before them, with groups no farther apart:
-// what it overwrites was read. The rows of the input of a layer that is marked first are the place of
-// the inference's pixels; touch tells whether a later layer's maps meet it. The second map of an element-wise layer has as many rows
-// as the first, and the same rules.
+// How it works: a map takes whole rows from its address on. Its channel groups follow each other,
+// or lie as many rows apart as words 7 and 8 say, which may not be fewer than they have. Refused is
+// a map that ends behind the last row, and an output that meets the input: the array reads rows of
+// the input several times and in an order of its own, while outputs are written. A layer that reads
+// every row once, in order, and writes row r of its output after it has read row r of its input (a
+// depthwise layer without a pool) may write to its input's rows or before them, with groups no
+// farther apart: what it overwrites was read. The rows of the input of a layer that is marked first
+// are the place of the inference's pixels; touch tells whether a later layer's maps meet it. The
+// second map of an element-wise layer has as many rows as the first, and the same rules.
 // Handshake: the bits of step from the lowest to the highest, each for a cycle. product holds the rows of
 // a channel group with the first and third, when group_rows is valid, and those of all groups
 // but the last one with the others, when bad is valid; touch is valid after the last one.

@@ -4,9 +4,10 @@
 //
 // How it works: so many that the array is the slower side. A reduction step takes the array
 // ceil(width / N_Y) cycles for each line of the stripe and each group; nine channels of it take so
-// many words of the tile buffer. The narrowest stripe of a line counts. A 3x3 layer reads three
-// lines a step and needs no sharing. Of a flat layer a full stripe counts, with parts of
-// lines at both ends. 1, 2, 4 or 8; the result is registered in two steps.
+// many words of the tile buffer. Lines of a stripe multiply both and do not count. The narrowest
+// stripe of a line counts. A 3x3 layer reads three lines a step and needs no sharing. Of a flat layer
+// a full stripe counts, with parts of lines at both ends. 1, 2, 4 or 8; the result is registered in
+// two steps.
 // Handshake: none; the fields of a layer are stable for more than two cycles.
 `resetall
 `timescale 1ns / 1ps
@@ -59,9 +60,9 @@ module layer_share #(
   reg [11:0] array;
   reg [11:0] fill;
   always @(posedge clk) begin
-    array <= flat ? 12'd64 >> $clog2(N_Y) : {5'd0, chunks} << (3'd6 - swl);
+    array <= flat ? 12'd64 >> $clog2(N_Y) : {5'd0, chunks};
     fill  <= flat ? flat_fill : ((packed_l == 4'd2) ? 12'd3 : (packed_l == 4'd1) ? 12'd5 :
-              {words, 3'd0} + {3'd0, words}) << (3'd6 - swl);
+              {words, 3'd0} + {3'd0, words});
     share <= (!chan || array >= fill) ? 4'd1 : ({array[10:0], 1'b0} >= fill) ? 4'd2 :
         ({array[9:0], 2'b00} >= fill) ? 4'd4 : 4'd8;
   end

@@ -2,11 +2,12 @@
 //
 // pool_check: the window of a pooling task, as it is in the layer argument, and whether it can be.
 //
-// How it works: word 6 is kept. The map and its padding have room for so many steps between the first
-// window and the last one: the lines, less those of a window, are at least the steps before the last
-// window and less than one more. So nothing is divided. Everything is in registers, two steps behind
-// the words; the words of the sizes and of the window come long before a layer's last one.
-// Handshake: take with the word; the outputs are stable from the third cycle after it on.
+// How it works: word 6 is kept. The map and its padding have room for so many steps between the
+// first window and the last one: the lines, less those of a window, are at least the steps before
+// the last window and less than one more. So nothing is divided. Lines and pixels are checked one
+// after the other by the same adders; the words of the sizes come before word 6, and enough words
+// come behind it.
+// Handshake: take with the word; the outputs are stable from the fourth cycle after it on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -58,29 +59,37 @@ module pool_check (
   wire plain = {kh_m1, kw_m1, sy_m1, sx_m1, top, left, bottom, right} == 28'd0;
   wire pad_y = {1'b0, top} > kh_m1 || {1'b0, bottom} > kh_m1;
   wire pad_x = {1'b0, left} > kw_m1 || {1'b0, right} > kw_m1;
+  wire one = n_ow == 11'd1 && n_oh == 10'd1;
   assign pools = kind != 3'd0;
 
-  // a size times a step of 1 to 16; adders, for a multiplier would take one from the array
-  function [14:0] times(input [10:0] n, input [3:0] step_m1);
-    times = {4'd0, n} + (step_m1[0] ? {4'd0, n} : 15'd0) + (step_m1[1] ? {3'd0, n, 1'b0} : 15'd0) +
-        (step_m1[2] ? {2'd0, n, 2'b00} : 15'd0) + (step_m1[3] ? {1'b0, n, 3'b000} : 15'd0);
-  endfunction
+  // ---- one direction: lines in the first cycle behind the word, then pixels
+  reg [1:0] turn;
+  wire lines = turn[0];
+  wire [10:0] size = lines ? {1'b0, n_h} : n_w;
+  wire [10:0] made = (lines ? {1'b0, n_oh} : n_ow) - 11'd1;
+  wire [2:0] ahead = lines ? top : left;
+  wire [2:0] behind = lines ? bottom : right;
+  wire [3:0] kernel_m1 = lines ? kh_m1 : kw_m1;
+  wire [3:0] step_m1 = lines ? sy_m1 : sx_m1;
 
   // room for steps, negative where not even one window fits; steps to the last window
-  reg [11:0] room_y, room_x;
-  reg [14:0] last_y, last_x;
-  // one more step would fit, the last one does not
-  wire short_y = room_y[11] || {3'd0, room_y} < last_y;
-  wire short_x = room_x[11] || {3'd0, room_x} < last_x;
-  wire more_y = {4'd0, room_y} > {1'b0, last_y} + {12'd0, sy_m1};
-  wire more_x = {4'd0, room_x} > {1'b0, last_x} + {12'd0, sx_m1};
-  wire one = n_ow == 11'd1 && n_oh == 10'd1;
+  reg [11:0] room;
+  reg [14:0] last;
+  reg [3:0] room_step_m1;
+  // the last step does not fit, or one more would
+  wire few = room[11] || {3'd0, room} < last;
+  wire many = {4'd0, room} > {1'b0, last} + {12'd0, room_step_m1};
+  reg bad_lines;
   always @(posedge clk) begin
-    room_y <= {2'd0, n_h} + {9'd0, top} + {9'd0, bottom} - {8'd0, kh_m1} - 12'd1;
-    room_x <= {1'b0, n_w} + {9'd0, left} + {9'd0, right} - {8'd0, kw_m1} - 12'd1;
-    last_y <= times({1'b0, n_oh} - 11'd1, sy_m1);
-    last_x <= times(n_ow - 11'd1, sx_m1);
-    bad_size <= all ? !one : (short_y || short_x || more_y || more_x);
+    turn <= {turn[0], take};
+    room <= {1'b0, size} + {9'd0, ahead} + {9'd0, behind} - {8'd0, kernel_m1} - 12'd1;
+    // a size times a step of 1 to 16; adders, for a multiplier would take one from the array
+    last <= {4'd0, made} + (step_m1[0] ? {4'd0, made} : 15'd0) +
+        (step_m1[1] ? {3'd0, made, 1'b0} : 15'd0) + (step_m1[2] ? {2'd0, made, 2'b00} : 15'd0) +
+        (step_m1[3] ? {1'b0, made, 3'b000} : 15'd0);
+    room_step_m1 <= step_m1;
+    bad_lines <= turn[1] ? few || many : bad_lines;
+    bad_size <= all ? !one : (bad_lines || few || many);
     bad_window <= kind > 3'd4 || (all && !plain) || pad_y || pad_x;
   end
 

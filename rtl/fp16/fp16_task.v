@@ -50,7 +50,8 @@ module fp16_task #(
     output wire                      writeback_req,
     output wire [`ROWWRITE_BITS-1:0] writeback,
     input  wire                      writeback_gnt,
-    // weight buffer: row at which the layer begins, with start; rows complete, given back; columns to read, their row, all weights
+    // weight buffer: row at which the layer begins, with start; rows complete, given back; columns to
+    // read, their row, all weights
     input  wire [            WW-1:0] ring_row,
     input  wire [            WW-1:0] wrow_filled,
     output wire                      skip,

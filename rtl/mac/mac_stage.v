@@ -5,7 +5,8 @@
 // How it works: each of nine instances of operand_column selects from a tile word and a weight row
 // what its units multiply; mac_array adds the products up along the columns. The tag of an issue
 // waits here for its sums, which are added up in the accumulators; those of a group's last step
-// leave, with SUM_PLANES once more for each of the other bytes of 32-bit sums. With FP16_LANES units are lent to fp16_task, by fp16_share, while its layers are at work.
+// leave, with SUM_PLANES once more for each of the other bytes of 32-bit sums. With FP16_LANES
+// units are lent to fp16_task, by fp16_share, while its layers are at work.
 // Handshake: a fixed pipeline, a cycle behind the memories' read enables. Parameters are read
 // (param_re) a cycle before out_valid.
 `resetall

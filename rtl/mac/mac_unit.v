@@ -6,10 +6,10 @@
 // operand registers are loaded and the selector passes pixel * weight; otherwise the operands do
 // not toggle and the selector passes 0. The selector is the synchronous reset of the product's
 // register, which costs no logic and parts the multiplier from the adder. An adder adds the partial
-// sum of the unit before, a register keeps the result. Next to it runs the sum of the gated
-// pixels, which the zero-point terms need. The last unit of a cascade can give the larger or the smaller
-// one of partial sum and product instead, for element-wise layers. Latency: operands to psum_out three cycles; psum_in to
-// psum_out one cycle.
+// sum of the unit before, a register keeps the result. Next to it runs the sum of the gated pixels,
+// which the zero-point terms need. The last unit of a cascade can give the larger or the smaller
+// one of partial sum and product instead, for element-wise layers. Latency: operands to psum_out
+// three cycles; psum_in to psum_out one cycle.
 // Handshake: none, a fixed pipeline; valid marks operands that count.
 `resetall
 `timescale 1ns / 1ps

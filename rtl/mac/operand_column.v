@@ -5,12 +5,12 @@
 // How it works: in a convolution the N_Y pixels from the position on go to every kernel module, in
 // a depthwise layer as many as there are lanes, or bytes in a word. Positions are multiples of
 // those numbers, so the word is cut into pieces and one is selected; a fully connected layer has
-// one lane, whose byte may be any. A word of 128 bytes is two entries, and the lanes from 64 on take
-// the second one. Pixels outside the
-// map are replaced by the pad value. All lanes change in one assignment, or an event-driven simulator
-// would pass each byte on to the whole array. Kernel module z takes the weight of bank z; in a depthwise or fully connected
-// layer that of the bank of its channel. For the performance counters it also counts the valid
-// lanes and those whose multiplier the sign gate leaves idle.
+// one lane, whose byte may be any. A word of 128 bytes is two entries, and the lanes from 64 on
+// take the second one. Pixels outside the map are replaced by the pad value. All lanes change in
+// one assignment, or an event-driven simulator would pass each byte on to the whole array. Kernel
+// module z takes the weight of bank z; in a depthwise or fully connected layer that of the bank of
+// its channel. For the performance counters it also counts the valid lanes and those whose
+// multiplier the sign gate leaves idle.
 // Handshake: none, combinational (counts registered).
 `resetall
 `timescale 1ns / 1ps

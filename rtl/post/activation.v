@@ -7,11 +7,11 @@
 // those of docs/kpu.md section 1.3. Rounding 0, the vendor's simulator: half to even, and a
 // negative value steps down whenever the remainder is above one half. Rounding 1: a step on every
 // half, and a value equal to a start belongs to that segment. Rounding 2: floor.
-// Distance and multiplier are kept as sign and magnitude, which fits multipliers of 18 x 18
-// unsigned bits. act_table has moved the multiplier up, so that the shift is a multiple of four and
-// three bits. Of the shifted product nine bits, one half and two flags are kept: something
-// below them, something above them, which is beyond the clamp. Seven registers: three of the
-// search, distance, products, sum with the coarse half of the shift, byte.
+// The distance is signed, negative in segment 0 alone; the multiplier is kept as sign and
+// magnitude. act_table has moved it up, so that the shift is a multiple of four and three bits. Of
+// the shifted product nine bits, one half and two flags are kept: something below them, something
+// above them, which is beyond the clamp. Seven registers: three of the search, distance, products,
+// sum with the coarse half of the shift, byte.
 // Handshake: none, a fixed pipeline of seven cycles; valid enables each stage. The table is written
 // while no value is in flight.
 `resetall
@@ -21,7 +21,9 @@
 
 module activation #(
     // 0: half to even, 1: half away from zero, 2: floor
-    parameter ROUNDING = 0
+    parameter ROUNDING = 0,
+    // bits of the distance that a multiplier takes: 18, or 17 where unsigned operands have a bit less
+    parameter PIECE    = 18
 ) (
     // clock
     input  wire                     clk,
@@ -34,11 +36,13 @@ module activation #(
     input  wire                     table_we,
     input  wire [              3:0] table_addr,
     input  wire [`SEGMENT_BITS-1:0] table_data,
+    // minus the multiplier's magnitude of entry 0, whose distance may be negative
+    input  wire [             18:0] less,
     // output is signed (-128..127) instead of unsigned
     input  wire                     sgn,
     // value of the first stage
     input  wire [             35:0] v,
-    // out32: the byte of the value that leaves instead (the table's multipliers are 0); fourth stage
+    // out32: the value leaves, a byte of it (the table's starts are 0, its multipliers 8); fourth stage
     input  wire                     out32,
     input  wire [              1:0] plane,
     // byte after the seventh stage
@@ -64,7 +68,7 @@ module activation #(
       .value      (value)
   );
 
-  // ---- fourth stage: distance. Only in segment 0 it can be negative; then it is one less.
+  // ---- fourth stage: distance, signed. Only in segment 0 it can be negative.
   wire [`SEGMENT_BITS-1:0] entry;
   ram_1r1w_async #(
       .WIDTH(`SEGMENT_BITS),
@@ -79,58 +83,84 @@ module activation #(
   );
   wire [35:0] start = entry[`SEGMENT_START];
   wire [36:0] diff = {value[35], value} - {start[35], start};
-  reg  [35:0] dist_4;
-  reg  [17:0] mul_4;
-  reg below_4, neg_4;
+  reg [36:0] dist_4;
+  reg [17:0] mul_4;
+  reg neg_4;
   reg [3:0] shift_4;
   reg [7:0] add_4;
   always @(posedge clk) begin
     if (valid[3]) begin
-      dist_4  <= diff[35:0] ^ {36{diff[36]}};
-      below_4 <= diff[36];
+      dist_4  <= diff;
       mul_4   <= entry[`SEGMENT_MUL];
       neg_4   <= entry[`SEGMENT_NEG];
-      shift_4 <= entry[`SEGMENT_SHIFT];
-      add_4   <= out32 ? value[8*plane+:8] : entry[`SEGMENT_ADD];
+      shift_4 <= out32 ? {1'b0, plane, 1'b0} : entry[`SEGMENT_SHIFT];
+      add_4   <= entry[`SEGMENT_ADD];
     end
   end
 
-  // ---- fifth stage: products of both halves, and the multiplier once more for what is one less
-  wire [35:0] low_n = dist_4[17:0] * mul_4;
-  wire [35:0] high_n = dist_4[35:18] * mul_4;
-  reg [35:0] low_5, high_5;
-  reg [17:0] more_5;
-  reg neg_5;
+  // ---- fifth stage: products of two pieces of the distance. A negative one is 2^36 too much in
+  // them, times the multiplier of entry 0.
+  wire [PIECE+17:0] low_n = dist_4[PIECE-1:0] * mul_4;
+  wire [PIECE+17:0] high_n = dist_4[2*PIECE-1:PIECE] * mul_4;
+  reg [PIECE+17:0] low_5, high_5;
+  reg [18:0] less_5;
+  reg neg_5, below_5;
   reg [3:0] shift_5;
   reg [7:0] add_5;
   always @(posedge clk) begin
     if (valid[4]) begin
       low_5   <= low_n;
       high_5  <= high_n;
-      more_5  <= below_4 ? mul_4 : 18'd0;
-      neg_5   <= neg_4 ^ below_4;
+      less_5  <= dist_4[36] ? less : 19'd0;
+      below_5 <= dist_4[36] && less[18];
+      neg_5   <= neg_4;
       shift_5 <= shift_4;
       add_5   <= add_4;
     end
   end
 
-  // ---- sixth stage: product (magnitude, at most 2^54 - 2^36), shifted by 32 and 16. After each
-  // step only those bits are kept that a further shift can bring to the window.
-  wire [53:0] product = {high_5, low_5[17:0]} + {18'd0, low_5[35:18], more_5};
-  wire [39:0] by_32 = shift_5[3] ? {18'd0, product[53:32]} : product[39:0];
-  wire [23:0] by_16 = shift_5[2] ? by_32[39:16] : by_32[23:0];
+  // ---- sixth stage: product, between -2^54 and 2^54, shifted by 32 and 16. After each step only
+  // those bits are kept that a further shift can bring to the window.
+  wire [53:0] product;
+  generate
+    if (PIECE == 18) begin : g_even
+      wire [36:0] upper = {1'b0, high_5} + {less_5, low_5[35:18]};
+      assign product = {upper[35:0], low_5[17:0]};
+      wire unused_upper = &{1'b0, upper[36]};
+    end else begin : g_odd
+      // two more bits of the distance
+      reg [17:0] one_5, two_5;
+      always @(posedge clk) begin
+        if (valid[4]) begin
+          one_5 <= dist_4[34] ? mul_4 : 18'd0;
+          two_5 <= dist_4[35] ? mul_4 : 18'd0;
+        end
+      end
+      wire [37:0] upper = {3'd0, high_5} + {less_5, 1'b0, low_5[34:17]};
+      wire [20:0] top = upper[37:17] + ({3'd0, one_5} + {2'd0, two_5, 1'b0});
+      assign product = {top[19:0], upper[16:0], low_5[16:0]};
+      wire unused_top = &{1'b0, top[20]};
+    end
+  endgenerate
+  // A negative product is kept as its complement, so that zeros come in from above.
+  wire [21:0] by_32 = shift_5[3] ? product[53:32] : product[21:0];
+  wire [23:0] by_16 = shift_5[2] ? {product[39:22], by_32[21:16]} : {product[23:22], by_32};
   wire lost = shift_5[3] && product[31:0] != 32'd0 || shift_5[2] && by_32[15:0] != 16'd0;
-  wire vast = !shift_5[3] && product[53:40] != 14'd0 || !shift_5[2] && by_32[39:24] != 16'd0;
+  wire vast = !shift_5[3] && (product[53:40] != {14{below_5}} ||
+      !shift_5[2] && product[39:24] != {16{below_5}});
   reg [23:0] part_6;
-  reg lost_6, vast_6, neg_6;
+  reg lost_6, vast_6, neg_6, below_6;
   reg [1:0] shift_6;
   reg [7:0] add_6;
   always @(posedge clk) begin
     if (valid[5]) begin
-      part_6  <= by_16;
+      part_6 <= by_16 ^ {24{below_5}};
+      if (shift_5[3]) part_6[23:22] <= 2'd0;
+      if (shift_5[3:2] == 2'b11) part_6[21:6] <= 16'd0;
       lost_6  <= lost;
       vast_6  <= vast;
       neg_6   <= neg_5;
+      below_6 <= below_5;
       shift_6 <= shift_5[1:0];
       add_6   <= add_5;
     end
@@ -140,22 +170,26 @@ module activation #(
   // two bits below it
   wire [15:0] by_8 = shift_6[1] ? part_6[23:8] : part_6[15:0];
   wire [11:0] window = shift_6[0] ? by_8[15:4] : by_8[11:0];
-  wire [8:0] whole = window[11:3];
-  wire half = window[2];
-  wire rest = lost_6 || shift_6[1] && part_6[7:0] != 8'd0 || shift_6[0] && by_8[3:0] != 4'd0 ||
-      window[1:0] != 2'd0;
+  wire odd = window[3] ^ below_6;
+  wire half = window[2] ^ below_6;
+  wire rest = lost_6 || shift_6[1] && part_6[7:0] != {8{below_6}} ||
+      shift_6[0] && by_8[3:0] != {4{below_6}} || window[1:0] != {2{below_6}};
   wire beyond = vast_6 || !shift_6[1] && part_6[23:16] != 8'd0 || !shift_6[0] && by_8[15:12] != 4'd0;
-  // the step away from zero. Of a negative value the floor is a step further from zero than that
-  // of its magnitude, and its remainder is what the magnitude's lacks.
-  wire up = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? half : half && (rest || whole[0]);
-  wire down = half || rest;
-  wire twice = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? down && !(half && rest) :
-      down && (!half || !rest && !whole[0]);
-  // neg: -whole - step = ~whole + 1 - step
-  wire [10:0] base = {{3{sgn && add_6[7]}}, add_6} + {{2{neg_6}}, whole ^ {9{neg_6}}};
-  wire [10:0] sum = base + (neg_6 ? {{10{twice}}, twice || !down} : {10'd0, up});
-  wire under = beyond ? neg_6 : sgn ? sum[10] && sum[9:7] != 3'b111 : sum[10];
-  wire over = beyond ? !neg_6 : sgn ? !sum[10] && sum[9:7] != 3'b000 : !sum[10] && sum[9:8] != 2'b00;
+  // the floor of the value is whole or, with a negative multiplier, -whole = ~whole + 1 where there
+  // is no remainder, else ~whole, and then the remainder is what the other one lacks to 1.
+  // The step away from zero:
+  wire step_whole = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? half : half && (rest || odd);
+  wire step_other = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? half ^ rest :
+      rest ? !half : half && !odd;
+  wire negative = neg_6 ^ below_6;
+  wire step = neg_6 ? step_other : step_whole;
+  wire down = step && negative && !out32;
+  wire up = (step && !negative || neg_6 && !half && !rest) && !out32;
+  wire [10:0] base = {{3{sgn && add_6[7]}}, add_6} + {{2{negative}}, window[11:3] ^ {9{negative}}};
+  wire [10:0] sum = base + {{10{down}}, down || up};
+  wire under = !out32 && (beyond ? negative : sgn ? sum[10] && sum[9:7] != 3'b111 : sum[10]);
+  wire over = !out32 &&
+      (beyond ? !negative : sgn ? !sum[10] && sum[9:7] != 3'b000 : !sum[10] && sum[9:8] != 2'b00);
   always @(posedge clk) begin
     if (valid[6]) y <= under ? {sgn, 7'd0} : over ? {!sgn, 7'h7f} : sum[7:0];
   end

@@ -3,8 +3,9 @@
 // post_lane: from a sum of products to a byte, one lane.
 //
 // How it works: zero-point terms (three cycles), batch norm (two), activation (seven). Each
-// parameter is taken in the cycle in which its stage needs it. The tables lie in small memories of
-// the lane.
+// parameter is sampled in the cycle in which its stage needs it. The tables lie in small memories of
+// the lane. The constant is raised by 2^35, so that batch norm multiplies unsigned numbers, and the
+// addend lacks what this adds to the product.
 // Handshake: none, a fixed pipeline of twelve cycles; valid[i] enables stage i. The tables are
 // written while no sum is in flight.
 `resetall
@@ -14,7 +15,11 @@
 
 module post_lane #(
     // rounding of the activation, see activation
-    parameter ROUNDING = 0
+    parameter ROUNDING = 0,
+    // the zero point: 1 from multipliers, 0 from memories
+    parameter MULTIPLY = 0,
+    // bits of a wide number that a multiplier takes beside 18 of another one: 18 or 17
+    parameter PIECE    = 18
 ) (
     // clock
     input  wire                     clk,
@@ -22,23 +27,32 @@ module post_lane #(
     input  wire [             11:0] valid,
     // layer: signed output
     input  wire                     sgn,
-    // tables: write ports of the activation and of the zero point; starts that lanes share
+    // layer: argument of the zero point for multipliers
+    input  wire [             35:0] coarse,
+    input  wire                     fine,
+    // tables: write ports of the activation and of the zero point; what lanes share of
+    // the former: starts, minus the multiplier of entry 0
     input  wire                     table_we,
     input  wire [              3:0] table_addr,
     input  wire [`SEGMENT_BITS-1:0] table_data,
+    input  wire                     multiple_we,
     input  wire [              3:0] multiple_addr,
     input  wire [             42:0] multiple,
     input  wire [             35:0] start_4,
     input  wire [             35:0] start_8,
     input  wire [             35:0] start_12,
-    // stage 0: sums; stage 1: constant; stage 2: product of the upper part of the sum of pixels;
-    // stage 3: multiplier; stage 4: addend
+    input  wire [             18:0] less,
+    // stage 0: sums; stage 1: product of the lane, product of the low bits, constant plus 2^35; stage
+    // 2: product of the upper part of the sum of pixels; stage 3: multiplier; stage 4: addend less
+    // multiplier * 2^20
     input  wire [             35:0] sum,
-    input  wire [             11:0] xsum,
+    input  wire [             16:0] xsum,
+    output wire [             50:0] own,
+    input  wire [             38:0] low,
     input  wire [             35:0] k,
     input  wire [             38:0] high,
     input  wire [             38:0] mul,
-    input  wire [             31:0] add,
+    input  wire [             35:0] add,
     // out32, stage 8: the byte of v that leaves
     input  wire                     out32,
     input  wire [              1:0] plane,
@@ -49,20 +63,28 @@ module post_lane #(
   wire [35:0] alu;
   wire [35:0] v;
 
-  zero_point u_zp (
+  zero_point #(
+      .MULTIPLY(MULTIPLY)
+  ) u_zp (
       .clk       (clk),
       .valid     (valid[2:0]),
-      .table_we  (table_we),
+      .coarse    (coarse),
+      .fine      (fine),
+      .table_we  (multiple_we),
       .table_addr(multiple_addr),
       .table_data(multiple),
       .sum       (sum),
       .xsum      (xsum),
+      .own       (own),
+      .low       (low),
       .k         (k),
       .high      (high),
       .alu       (alu)
   );
 
-  batch_norm u_bn (
+  batch_norm #(
+      .PIECE(PIECE)
+  ) u_bn (
       .clk  (clk),
       .valid(valid[4:3]),
       .alu  (alu),
@@ -72,7 +94,8 @@ module post_lane #(
   );
 
   activation #(
-      .ROUNDING(ROUNDING)
+      .ROUNDING(ROUNDING),
+      .PIECE   (PIECE)
   ) u_act (
       .clk       (clk),
       .valid     (valid[11:5]),
@@ -82,6 +105,7 @@ module post_lane #(
       .table_we  (table_we),
       .table_addr(table_addr),
       .table_data(table_data),
+      .less      (less),
       .sgn       (sgn),
       .v         (v),
       .out32     (out32),

@@ -5,10 +5,14 @@
 // How it works: lane z*N_Y + y takes the parameters of kernel module z. In a convolution these are
 // the banks of the group's parameter row, in a depthwise layer the bank of the lane's channel, in
 // a fully connected layer one bank: one of few that are picked from all once. Parameters arrive
-// with the sums and are delayed along the lanes. Sums of pixels agree above bit 11 in lanes of the same y, for these bits are the same for
-// every output channel, or zero (depthwise: nine taps have twelve bits); so they are multiplied
-// once a y. Twelve registers from sums to bytes. SHARE sums may share a lane: then the kernel
-// modules come in that many parts, one a cycle, and the bytes leave together with the last.
+// with the sums and are delayed along the lanes; an addend loses on its way what the raised constant
+// adds behind the multiplier (batch_norm).
+// Outside of depthwise layers all lanes of a y have the same sum of pixels. Nine taps, all that a
+// depthwise layer adds up, have twelve bits; the bits above are multiplied once a y, in the second
+// lane of the y, which then borrows the product of the lower ones from the first, or where there is
+// no second one in zero_point_high.
+// Twelve registers from sums to bytes. SHARE sums may share a lane: then the kernel modules come in
+// that many parts, one a cycle, and the bytes leave together with the last.
 // Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes, and
 // sends no others for SHARE - 1 cycles; the parameters stay that long.
 // Before a layer's first sum load pulses, then all sixteen entries of its table are written;
@@ -30,6 +34,10 @@ module post_lanes #(
     parameter XW       = 29,
     // sums that share a lane: 1, 2 or 4
     parameter SHARE    = 1,
+    // zero point of a lane: 1 from two multipliers, 0 from memories
+    parameter MULTIPLY = 1,
+    // bits of a wide number that a multiplier takes beside 18 of another one: 18 or 17
+    parameter PIECE    = 18,
     // derived, not to be set: sums and width of a bank number
     parameter L        = N_Y * N_Z,
     parameter ZW       = $clog2(N_Z)
@@ -37,9 +45,11 @@ module post_lanes #(
     // clock and synchronous reset
     input  wire                     clk,
     input  wire                     rst,
-    // layer: how a kernel module finds its bank, log2 of the slot width (4, 5, 6), arguments
+    // layer: how a kernel module finds its bank, depthwise (lanes have pixels of their own), log2 of
+    // the slot width (4, 5, 6), arguments
     input  wire                     one_bank,
     input  wire                     by_chan,
+    input  wire                     by_lane,
     input  wire [              2:0] swl,
     input  wire [             23:0] arg_x,
     input  wire [              3:0] shr_x,
@@ -150,20 +160,36 @@ module post_lanes #(
   // the job is lowest of what travels beside; here that of a value whose segment is known
   wire [`JOB_BITS-1:0] job_8 = meta_q[MW*7+:`JOB_BITS];
 
-  // ---- tables: what all lanes share. With out32 nothing is added to the byte of v.
+  // ---- tables: what all lanes share. With out32 v leaves: minus 0, times 8, plus 0.
   reg [`SEGMENT_BITS-1:0] segment;
-  always @* begin
-    segment = table_data;
-    if (out32) segment[`SEGMENT_MUL] = 18'd0;
+  reg segment_we;
+  reg [3:0] segment_addr;
+  always @(posedge clk) begin
+    if (rst) segment_we <= 1'b0;
+    else segment_we <= table_we;
+  end
+  always @(posedge clk) begin
+    segment_addr <= table_addr;
+    segment      <= table_data;
+    if (out32) begin
+      segment[`SEGMENT_START] <= 36'd0;
+      segment[`SEGMENT_MUL]   <= 18'd8;
+      segment[`SEGMENT_NEG]   <= 1'b0;
+      segment[`SEGMENT_ADD]   <= 8'd0;
+    end
   end
   reg [35:0] start_4, start_8, start_12;
+  reg [18:0] less;  // minus the multiplier of entry 0
   always @(posedge clk) begin
-    if (table_we && table_addr == 4'd4) start_4 <= table_data[`SEGMENT_START];
-    if (table_we && table_addr == 4'd8) start_8 <= table_data[`SEGMENT_START];
-    if (table_we && table_addr == 4'd12) start_12 <= table_data[`SEGMENT_START];
+    if (segment_we && segment_addr == 4'd0) less <= 19'd0 - {1'b0, segment[`SEGMENT_MUL]};
+    if (segment_we && segment_addr == 4'd4) start_4 <= segment[`SEGMENT_START];
+    if (segment_we && segment_addr == 4'd8) start_8 <= segment[`SEGMENT_START];
+    if (segment_we && segment_addr == 4'd12) start_12 <= segment[`SEGMENT_START];
   end
 
   wire [38:0] scaled;
+  wire [35:0] coarse;
+  wire        fine;
   wire [ 3:0] multiple_addr;
   wire [42:0] multiple;
   zero_point_table u_multiples (
@@ -173,6 +199,8 @@ module post_lanes #(
       .load  (load),
       .step  (table_we),
       .scaled(scaled),
+      .coarse(coarse),
+      .fine  (fine),
       .addr  (multiple_addr),
       .data  (multiple)
   );
@@ -189,7 +217,8 @@ module post_lanes #(
   wire shared = one_bank || by_chan;
   // depthwise: channels before those of the part; a row of one channel leaves the later lanes to a
   // second row of the same one
-  wire [8:0] part_at = (part == 2'd1) ? {1'b0, STEP} : part[1] ? {STEP, 1'b0} + (part[0] ? {1'b0, STEP} : 9'd0) : 9'd0;
+  wire [8:0] part_at = (part == 2'd1) ? {1'b0, STEP} :
+      part[1] ? {STEP, 1'b0} + (part[0] ? {1'b0, STEP} : 9'd0) : 9'd0;
   wire [8:0] part_chans = (by_chan && !one_bank) ? part_at >> swl : 9'd0;
   wire [ZW-1:0] first_bank = p_bank + part_chans[ZW-1:0];
   genvar b;
@@ -210,19 +239,33 @@ module post_lanes #(
   endgenerate
 
   // ---- zero point: upper part of the sum of pixels, once a y
+  localparam POOLED = (MULTIPLY != 0 && LZ > 1) ? 1 : 0;
   genvar z, y;
-  wire [N_Y*39-1:0] high;
+  wire [  N_Y*39-1:0] high;
+  wire [LANES*51-1:0] product;  // of each lane's low bits, or of the upper ones
   generate
     for (y = 0; y < N_Y; y = y + 1) begin : g_high
-      zero_point_high #(
-          .HW(XW - LOW)
-      ) u_high (
-          .clk   (clk),
-          .valid ({valid_q[0], p_valid}),
-          .scaled(scaled),
-          .x     (p_high[(XW-LOW)*y+:XW-LOW]),
-          .high  (high[39*y+:39])
-      );
+      wire [XW-LOW-1:0] x = p_high[(XW-LOW)*y+:XW-LOW];
+      wire [XW-LOW+16:0] wider = {17'd0, x};
+      wire unused_wider = &{1'b0, wider};
+      if (POOLED != 0) begin : g_pooled
+        wire [38:0] upper = product[51*(N_Y+y)+:39];
+        reg  [38:0] upper_q;
+        always @(posedge clk) begin
+          if (valid_q[0]) upper_q <= by_lane ? 39'd0 : fine ? {upper[35:0], 3'd0} : upper;
+        end
+        assign high[39*y+:39] = upper_q;
+      end else begin : g_apart
+        zero_point_high #(
+            .HW(XW - LOW)
+        ) u_high (
+            .clk   (clk),
+            .valid ({valid_q[0], p_valid}),
+            .scaled(scaled),
+            .x     (x),
+            .high  (high[39*y+:39])
+        );
+      end
     end
 
     // ---- lanes
@@ -230,7 +273,7 @@ module post_lanes #(
       localparam integer LANE_0 = z * N_Y;
       wire [PW-1:0] par_1;
       reg [70:0] bn_2, bn_3;
-      reg [31:0] add_4;
+      reg [35:0] add_4;
       if (N_Z == 2) begin : g_direct
         localparam [6:0] FIRST = LANE_0[6:0];
         wire [   6:0] slot = one_bank ? 7'd0 : FIRST >> swl;
@@ -249,27 +292,46 @@ module post_lanes #(
       always @(posedge clk) begin
         if (valid_q[0]) bn_2 <= par_1[70:0];
         if (valid_q[1]) bn_3 <= bn_2;
-        if (valid_q[2]) add_4 <= bn_3[70:39];
+        if (valid_q[2]) add_4 <= {{4{bn_3[70]}}, bn_3[70:39]} - {bn_3[15:0], 20'd0};
       end
       for (y = 0; y < N_Y; y = y + 1) begin : g_y
         localparam I = z * N_Y + y;
+        localparam SECOND = (POOLED != 0 && z == 1) ? 1 : 0;
+        wire [16:0] x_low = {{(17 - LOW) {1'b0}}, p_low[LOW*I+:LOW]};
+        wire [16:0] x;
+        wire [38:0] low;
+        if (SECOND != 0) begin : g_second
+          assign x   = by_lane ? x_low : g_high[y].wider[16:0];
+          assign low = by_lane ? product[51*I+12+:39] : product[51*y+12+:39];
+        end else begin : g_first
+          assign x   = x_low;
+          assign low = product[51*I+12+:39];
+        end
         post_lane #(
-            .ROUNDING(ROUNDING)
+            .ROUNDING(ROUNDING),
+            .MULTIPLY(MULTIPLY),
+            .PIECE   (PIECE)
         ) u_lane (
             .clk          (clk),
             .valid        ({valid_q[STAGES-2:0], p_valid}),
             .sgn          (sgn),
-            .table_we     (table_we),
-            .table_addr   (table_addr),
+            .coarse       (coarse),
+            .fine         ((SECOND != 0) ? fine && by_lane : fine),
+            .table_we     (segment_we),
+            .table_addr   (segment_addr),
             .table_data   (segment),
+            .multiple_we  (table_we),
             .multiple_addr(multiple_addr),
             .multiple     (multiple),
             .start_4      (start_4),
             .start_8      (start_8),
             .start_12     (start_12),
+            .less         (less),
             .sum          (p_sum[36*I+:36]),
-            .xsum         (p_low[LOW*I+:LOW]),
-            .k            (par_1[106:71]),
+            .xsum         (x),
+            .own          (product[51*I+:51]),
+            .low          (low),
+            .k            ({!par_1[106], par_1[105:71]}),
             .high         (high[39*y+:39]),
             .mul          (bn_3[38:0]),
             .add          (add_4),
@@ -285,10 +347,19 @@ module post_lanes #(
     if (SHARE != 1 && SHARE != 2 && SHARE != 4 || SHARE > N_Z) begin : g_illegal
       ILLEGAL_POST_SHARE_1_2_4_UP_TO_N_Z u_illegal ();
     end
+    if (ROUNDING < 0 || ROUNDING > 2) begin : g_illegal_rounding
+      ILLEGAL_ROUNDING_0_1_2 u_illegal_rounding ();
+    end
+    if (MULTIPLY != 0 && MULTIPLY != 1) begin : g_illegal_tables
+      ILLEGAL_POST_TABLES_0_1 u_illegal_tables ();
+    end
+    if (PIECE != 17 && PIECE != 18) begin : g_illegal_piece
+      ILLEGAL_MUL_BITS_17_18 u_illegal_piece ();
+    end
   endgenerate
 
   // the upper parts of the other lanes are the same; two banks need no slots
-  wire unused = &{1'b0, in_xsum, job_8, slots, swl, part_chans, part};
+  wire unused = &{1'b0, in_xsum, job_8, scaled, product, slots, swl, part_chans, part};
 
 endmodule
 

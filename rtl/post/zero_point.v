@@ -3,30 +3,40 @@
 // zero_point: alu = s + ((arg_x * sx) >> shr_x) + k, one lane, modulo 2^36.
 //
 // How it works: s is the sum of products, sx the sum of gated pixels, k the constant of the output
-// channel ((arg_w * sw) >> shr_w) + arg_add * n, which the weight loader prepares. Three small
-// memories with the multiples of arg_x (zero_point_table) turn twelve bits of sx, all that nine
-// taps need, into a product of 51 bits. What sx has above them comes as a product from outside
-// (zero_point_high). The shift is the floor of the complete product. Three registers: multiples,
-// their sum, alu.
-// Handshake: none, a fixed pipeline of three cycles; valid enables each stage. The memories are
-// written while no sum is in flight.
+// channel ((arg_w * sw) >> shr_w) + arg_add * n, which the weight loader prepares. The lane makes
+// the product with twelve bits of sx, all that nine taps need: with two multipliers (MULTIPLY), or
+// with three small memories of the multiples of arg_x (zero_point_table). It leaves, and comes back
+// or that of another lane; what sx has above these bits comes as a product from outside. The shift
+// is always 15 and the floor of the complete product: arg_x comes moved up. The multipliers have 36
+// bits for it; where it would be longer it is moved by three bits less, and sx by these. Three
+// registers: multiples or products, their sum, alu.
+// Handshake: none, a fixed pipeline of three cycles; valid enables each stage. Arguments stay and
+// memories are written while no sum is in flight.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
-module zero_point (
+module zero_point #(
+    // 1: multipliers, 0: memories
+    parameter MULTIPLY = 0
+) (
     // clock
     input  wire        clk,
     // stage enables
     input  wire [ 2:0] valid,
-    // write port of the multiples
+    // multipliers: arg_x moved up; sx moves up by three bits
+    input  wire [35:0] coarse,
+    input  wire        fine,
+    // memories: write port of the multiples
     input  wire        table_we,
     input  wire [ 3:0] table_addr,
     input  wire [42:0] table_data,
-    // first stage: sum of products, low bits of the sum of pixels
+    // first stage: sum of products, low bits of the sum of pixels (multipliers: up to 17)
     input  wire [35:0] sum,
-    input  wire [11:0] xsum,
-    // second stage: constant of the channel
+    input  wire [16:0] xsum,
+    // second stage: product of the lane; bits 12 to 50 of that of the low bits; constant of the channel
+    output wire [50:0] own,
+    input  wire [38:0] low,
     input  wire [35:0] k,
     // third stage: product of the high bits of the sum of pixels, from bit 12 on
     input  wire [38:0] high,
@@ -34,75 +44,103 @@ module zero_point (
     output reg  [35:0] alu
 );
 
-  // ---- first stage: a multiple for each digit. Bits 0 to 3 of the first one meet no others and
-  // lie below the point where the shift cuts: they are not kept.
-  wire [38:0] m_0;
-  wire [42:0] m_1, m_2;
-  ram_1r1w_async #(
-      .WIDTH(39),
-      .DEPTH(16)
-  ) u_digit_0 (
-      .clk  (clk),
-      .we   (table_we),
-      .waddr(table_addr),
-      .wdata(table_data[42:4]),
-      .raddr(xsum[3:0]),
-      .rdata(m_0)
-  );
-  ram_1r1w_async #(
-      .WIDTH(43),
-      .DEPTH(16)
-  ) u_digit_1 (
-      .clk  (clk),
-      .we   (table_we),
-      .waddr(table_addr),
-      .wdata(table_data),
-      .raddr(xsum[7:4]),
-      .rdata(m_1)
-  );
-  ram_1r1w_async #(
-      .WIDTH(43),
-      .DEPTH(16)
-  ) u_digit_2 (
-      .clk  (clk),
-      .we   (table_we),
-      .waddr(table_addr),
-      .wdata(table_data),
-      .raddr(xsum[11:8]),
-      .rdata(m_2)
-  );
+  generate
+    if (MULTIPLY != 0) begin : g_multiply
+      // ---- first stage: products of both halves of arg_x
+      wire [16:0] x = fine ? {xsum[13:0], 3'd0} : xsum;
+      wire [34:0] lower_n = x * coarse[17:0];
+      wire signed [17:0] upper_half = coarse[35:18];
+      wire signed [17:0] upper_x = {1'b0, x};
+      wire signed [35:0] upper_n = upper_half * upper_x;
+      reg [34:0] lower;
+      reg [32:0] upper;
+      always @(posedge clk) begin
+        if (valid[0]) begin
+          lower <= lower_n;
+          upper <= upper_n[32:0];
+        end
+      end
 
-  reg [38:0] m_0q;
-  reg [42:0] m_1q, m_2q;
-  reg [35:0] sum_q;
-  always @(posedge clk) begin
-    if (valid[0]) begin
-      m_0q  <= m_0;
-      m_1q  <= m_1;
-      m_2q  <= m_2;
-      sum_q <= sum;
+      // ---- second stage
+      wire [32:0] both = upper + {16'd0, lower[34:18]};
+      assign own = {both, lower[17:0]};
+
+      wire unused = &{1'b0, upper_n[35:33], table_we, table_addr, table_data};
+    end else begin : g_look_up
+      // ---- first stage: a multiple for each digit. Bits 0 to 3 of the first one meet no others and
+      // lie below the point where the shift cuts: they are not kept.
+      wire [38:0] m_0;
+      wire [42:0] m_1, m_2;
+      ram_1r1w_async #(
+          .WIDTH(39),
+          .DEPTH(16)
+      ) u_digit_0 (
+          .clk  (clk),
+          .we   (table_we),
+          .waddr(table_addr),
+          .wdata(table_data[42:4]),
+          .raddr(xsum[3:0]),
+          .rdata(m_0)
+      );
+      ram_1r1w_async #(
+          .WIDTH(43),
+          .DEPTH(16)
+      ) u_digit_1 (
+          .clk  (clk),
+          .we   (table_we),
+          .waddr(table_addr),
+          .wdata(table_data),
+          .raddr(xsum[7:4]),
+          .rdata(m_1)
+      );
+      ram_1r1w_async #(
+          .WIDTH(43),
+          .DEPTH(16)
+      ) u_digit_2 (
+          .clk  (clk),
+          .we   (table_we),
+          .waddr(table_addr),
+          .wdata(table_data),
+          .raddr(xsum[11:8]),
+          .rdata(m_2)
+      );
+      reg [38:0] m_0q;
+      reg [42:0] m_1q, m_2q;
+      always @(posedge clk) begin
+        if (valid[0]) begin
+          m_0q <= m_0;
+          m_1q <= m_1;
+          m_2q <= m_2;
+        end
+      end
+
+      // ---- second stage: bits 4 to 46 of two digits, bits 8 to 50 of three
+      wire [42:0] two = {{4{m_0q[38]}}, m_0q} + m_1q;
+      wire [42:0] three = {{4{two[42]}}, two[42:4]} + m_2q;
+      assign own = {three[42:4], 12'd0};
+
+      wire unused = &{1'b0, two[3:0], three[3:0], coarse, fine, xsum[16:12]};
     end
-  end
+  endgenerate
 
-  // ---- second stage: bits 4 to 46 of two digits, bits 8 to 50 of three
-  wire [42:0] two = {{4{m_0q[38]}}, m_0q} + m_1q;
-  wire [42:0] three = {{4{two[42]}}, two[42:4]} + m_2q;
-  reg  [38:0] low;  // from bit 12 on
-  reg  [35:0] sum_k;
+  reg [35:0] sum_q;
+  reg [38:0] low_q;  // from bit 12 on
+  reg [35:0] sum_k;
   always @(posedge clk) begin
+    if (valid[0]) sum_q <= sum;
     if (valid[1]) begin
-      low   <= three[42:4];
+      low_q <= low;
       sum_k <= sum_q + k;
     end
   end
 
   // ---- third stage: from bit 15 on is what the shift leaves
-  wire [38:0] product = low + high;
+  wire [38:0] product = low_q + high;
   always @(posedge clk) begin
     if (valid[2]) alu <= sum_k + product[38:3];
   end
 
-  wire unused = &{1'b0, two[3:0], three[3:0], product[2:0]};
+  wire unused_bits = &{1'b0, product[2:0]};
 
 endmodule
 

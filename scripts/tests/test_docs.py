@@ -146,6 +146,8 @@ ILLEGAL = {
     "KEEP_WEIGHTS": SWITCH,
     "FLAT_MAPS": SWITCH,
     "SUM_PLANES": SWITCH,
+    "POST_TABLES": SWITCH,
+    "MUL_BITS": [16, 19],
     "PATH": [8, 48, 256],
     "PIX_FIFO_DEPTH": [1],
     "WGT_FIFO_DEPTH": [1],
@@ -169,6 +171,8 @@ LEGAL = {
     "KEEP_WEIGHTS": [1],
     "FLAT_MAPS": [1],
     "SUM_PLANES": [1],
+    "POST_TABLES": [1],
+    "MUL_BITS": [17],
     "PATH": [16, 32, 128],
     "PIX_FIFO_DEPTH": [2],
     "WGT_FIFO_DEPTH": [2, 3],
@@ -189,7 +193,7 @@ def test_every_parameter_has_limits() -> None:
     rows = table(section(DOCS / "integration.md", "3 Parameters"))
     assert {row[0] for row in rows} == set(LEGAL) == set(ILLEGAL)
     switches = {row[0] for row in rows if row[2] == "0, 1"}
-    assert len(switches) == 5
+    assert len(switches) == 6
     assert switches == {name for name, illegal in ILLEGAL.items() if illegal is SWITCH}
 
 

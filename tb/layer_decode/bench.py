@@ -401,6 +401,7 @@ class Bench(BlockBench):
                 getattr(dut, name).value = value
             await RisingEdge(dut.clk)
             assert int(dut.w_ready.value) and not int(dut.d_valid.value)
+            assert not int(dut.err.value), "a second refusal of the layer before"
             assert int(dut.idle.value) == int(len(words) == 12)
             given = int(dut.w_valid.value)
             assert int(dut.collected.value) == int(given and len(words) == 1)

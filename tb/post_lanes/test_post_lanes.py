@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import cocotb
 import numpy as np
+import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.activation import ROUNDINGS, Activation
@@ -26,6 +27,7 @@ class Layer:
     """What stays for a layer."""
 
     mode: str  # which parameters a kernel module takes: own, one bank, by channel, one of a row
+    # (a depthwise layer with a pool: one bank, lanes with pixels of their own)
     swl: int
     arg_x: int
     shr_x: int
@@ -58,7 +60,7 @@ def make_layer(mode: str) -> Layer:
 
 
 def bank_of(layer: Layer, issue: Issue, z: int, n_y: int, n_z: int) -> int:
-    if layer.mode in ("one", "row"):  # lanes of a second row are pixels of the same channel
+    if layer.mode in ("one", "row", "pool"):  # lanes of a second row are pixels of the same channel
         return issue.bank
     if layer.mode == "chan":
         return (issue.bank + ((z * n_y) >> layer.swl)) % n_z
@@ -81,7 +83,7 @@ def expect(layer: Layer, issue: Issue, n_y: int, n_z: int, rounding: str) -> lis
 
 def make_xsums(mode: str, n_y: int, n_z: int) -> list[int]:
     """Sums of pixels: the same for all output channels, or (depthwise) of nine pixels."""
-    if mode in ("chan", "row"):
+    if mode in ("chan", "row", "pool"):
         return [random.randrange(9 * 255 + 1) for _ in range(n_y * n_z)]
     return [random.getrandbits(random.choice((12, 22, 22, 29))) for _ in range(n_y)] * n_z
 
@@ -132,7 +134,7 @@ async def banks_and_gaps(dut) -> None:
     banks: set[tuple[str, int, int]] = set()
     planes: set[int] = set()
     for number, mode in enumerate(
-        ("own", "one", "chan", "own", "chan", "own", "one", "own", "row")
+        ("own", "one", "chan", "own", "chan", "own", "one", "own", "row", "pool")
     ):
         layer = make_layer(mode)
         layer.sgn = number >= 4
@@ -142,8 +144,9 @@ async def banks_and_gaps(dut) -> None:
             layer.swl = 4 + number % 2
         if mode == "row":
             layer.swl = 6
-        dut.one_bank.value = int(mode in ("one", "row"))
+        dut.one_bank.value = int(mode in ("one", "row", "pool"))
         dut.by_chan.value = int(mode in ("chan", "row"))
+        dut.by_lane.value = int(mode in ("chan", "row", "pool"))
         dut.swl.value, dut.sgn.value = layer.swl, int(layer.sgn)
         dut.arg_x.value, dut.shr_x.value = layer.arg_x & 0xFFFFFF, layer.shr_x
         dut.load.value = 1
@@ -191,11 +194,30 @@ async def banks_and_gaps(dut) -> None:
 @sizes(
     "sim n_y n_z share",
     test="icarus-2-2-1",
-    check="icarus-2-2-2 icarus-2-64-4 icarus-4-4-4 verilator-8-16-2 verilator-8-4-1",
+    check="verilator-2-4-2 icarus-2-2-2 icarus-2-64-4 icarus-4-4-4 verilator-8-16-2 "
+    "verilator-8-4-1",
     nightly="icarus-8-4-1 verilator-4-16-1 verilator-8-16-4 verilator-8-8-2",
 )
 def test_post_lanes(sim: str, n_y: int, n_z: int, share: int) -> None:
-    params = {"N_Y": n_y, "N_Z": n_z, "MW": 50, "SHARE": share}
+    build(sim, {"N_Y": n_y, "N_Z": n_z, "SHARE": share})
+
+
+@pytest.mark.tier(check=["verilator"])
+@pytest.mark.parametrize(
+    ("sim", "changes"),
+    [
+        ("icarus", {"N_Y": 2, "N_Z": 2, "MULTIPLY": 0}),
+        ("verilator", {"MULTIPLY": 0, "SHARE": 2, "PIECE": 17, "ROUNDING": 1}),
+    ],
+    ids=["icarus", "verilator"],
+)
+def test_memories(sim: str, changes: dict[str, int]) -> None:
+    """Zero points from memories; multipliers of 17 bits."""
+    build(sim, changes)
+
+
+def build(sim: str, params: dict[str, int]) -> None:
     sources = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "rtl" / "post").glob("*.v"))
     sources.append("rtl/lib/ram_1r1w_async.v")
+    params = {"MW": 50, **params}
     run_bench(sim, "post_lanes", sources, "tb.post_lanes.test_post_lanes", params=params)

@@ -10,7 +10,7 @@ import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 
-from openkpu_tb.core.pipeline_bench import run_stages, start_clock
+from openkpu_tb.core.pipeline_bench import run_stages, signed, start_clock
 from openkpu_tb.core.post_tables import scaled_to_15
 from openkpu_tb.simrun import SIMS, run_bench
 
@@ -31,6 +31,18 @@ def arguments() -> Iterator[tuple[int, int, int]]:
             yield shr, arg, scaled_to_15(arg, shr)
 
 
+async def set_argument(dut, wide: int, shr: int) -> None:
+    """Give a layer's arg_x, moved up to a shift of 15, to multipliers and memories."""
+    # for multipliers: 36 bits, the other factor moves up by three where they are too few
+    dut.fine.value = int(shr < 3)
+    dut.coarse.value = (wide >> 3 if shr < 3 else wide) & ((1 << 36) - 1)
+    for i in range(16):
+        dut.table_we.value, dut.table_addr.value = 1, i
+        dut.table_data.value = wide * i & ((1 << 43) - 1)
+        await RisingEdge(dut.clk)
+    dut.table_we.value = 0
+
+
 @cocotb.test()
 async def exact(dut) -> None:
     """Layer arguments stay for a while; sums up to the worst case, constants of either sign."""
@@ -39,21 +51,37 @@ async def exact(dut) -> None:
     await RisingEdge(dut.clk)
     width = 29
     for shr, arg, wide in arguments():
-        for i in range(16):
-            dut.table_we.value, dut.table_addr.value = 1, i
-            dut.table_data.value = wide * i & ((1 << 43) - 1)
-            await RisingEdge(dut.clk)
-        dut.table_we.value = 0
+        await set_argument(dut, wide, shr)
         cases = [(ends(36), ends(width), ends(36)) for _ in range(20)] + [(0, 1, 0), (0, 3, 0)]
         cases += [(ends(36), ends(12), ends(36)) for _ in range(20)]
         items = [
-            [{"sum": s, "xsum": x & 0xFFF}, {"k": k}, {"high": wide * (x >> 12)}]
+            [
+                {"sum": s, "xsum": x & 0xFFF},
+                {"k": k, "low": wide * (x & 0xFFF) >> 12},
+                {"high": wide * (x >> 12)},
+            ]
             for s, x, k in cases
         ]
         got = await run_stages(dut, items, "alu", p_item=random.choice((1.0, 0.7)))
         for (s, x, k), alu in zip(cases, got, strict=True):
             want = (s + ((arg * x) >> shr) + k) & ((1 << 36) - 1)
             assert alu == want, f"{s} + ({arg} * {x} >> {shr}) + {k}: {alu:#x}, not {want:#x}"
+
+
+@cocotb.test()
+async def of_the_lane(dut) -> None:
+    """The lane's product: twelve bits of pixels, with multipliers as many as fit."""
+    start_clock(dut)
+    dut.valid.value = 0
+    await RisingEdge(dut.clk)
+    multiply = int(dut.MULTIPLY.value)
+    for shr, _, wide in arguments():
+        await set_argument(dut, wide, shr)
+        bits = 12 if not multiply else 14 if shr < 3 else 17
+        values = [0, 1, 4095, *(ends(bits) for _ in range(20))]
+        got = await run_stages(dut, [[{"xsum": x}] for x in values], "own", p_item=0.8)
+        cut = 0 if multiply else 12  # memories do not keep what the shift drops
+        assert [own >> cut for own in got] == [(wide * x % (1 << 51)) >> cut for x in values]
 
 
 @cocotb.test()
@@ -80,6 +108,9 @@ async def multiples(dut) -> None:
         dut.step.value = 0
         assert written == [(i, wide * i & ((1 << 43) - 1)) for i in range(16)]
         assert int(dut.scaled.value) == wide & ((1 << 39) - 1)
+        # for multipliers: 36 bits, the other factor moves up by three where they are too few
+        coarse = signed(int(dut.coarse.value), 36)
+        assert coarse << (3 if int(dut.fine.value) else 0) == wide
 
 
 @cocotb.test()
@@ -96,10 +127,13 @@ async def product(dut) -> None:
         assert got == [wide * x & ((1 << 39) - 1) for x in values]
 
 
-@pytest.mark.tier(check=["verilator"])
+@pytest.mark.tier(check=["0-verilator", "1-verilator"])
 @pytest.mark.parametrize("sim", SIMS)
-def test_zero_point(sim: str) -> None:
-    run_bench(sim, "zero_point", SOURCES, TEST, testcase="exact")
+@pytest.mark.parametrize("multiply", [0, 1])
+def test_zero_point(sim: str, multiply: int) -> None:
+    for case in ("exact", "of_the_lane"):
+        params = {"MULTIPLY": multiply}
+        run_bench(sim, "zero_point", SOURCES, TEST, params=params, testcase=case)
 
 
 @pytest.mark.tier(check=["verilator"])

@@ -38,6 +38,8 @@ VALUES: dict[str, Sequence[int]] = {
     "keep_weights": (0, 1),
     "flat_maps": (0, 1),
     "sum_planes": (0, 1),
+    "post_tables": (0, 1),
+    "mul_bits": (17, 18, 18),
     **dict.fromkeys(
         ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"), (2, 3, 7, 16, 31, 33, 64)
     ),
