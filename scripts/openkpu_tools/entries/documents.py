@@ -56,6 +56,16 @@ def register_formats(parser: Parser) -> None:
     parser.add_argument("out", type=command.folder, help="folder, which may exist")
 
 
+@entry("openkpu_tools.page.build", "sim verilator")
+def page(parser: Parser) -> None:
+    """Write the page that runs the RTL in a browser -> build/page/index.html."""
+    parser.add_argument("--out", type=command.path, help="another file")
+    parser.add_argument(
+        "--links", help="address of a document, with {page} and {anchor}; default: of the checkout"
+    )
+    parser.add_argument("--jobs", type=command.JOBS, default=2, help="compilers at a time")
+
+
 @entry("", lambda args: " ".join(args.groups or ["all", "icarus"]))
 def setup(parser: Parser) -> None:
     """Everything into .venv, and Icarus when it is missing."""

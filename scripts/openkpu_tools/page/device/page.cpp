@@ -5,6 +5,7 @@
 // JavaScript reads storage, AI RAM and the probe's rows where they lie in memory. What the host reads and writes is kept
 // with its cycle.
 
+#include <emscripten.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -21,12 +22,23 @@
 #include "verilated.h"
 #include "verilated_vcd_c.h"
 
+#define SEEN EMSCRIPTEN_KEEPALIVE  // by JavaScript
+
 namespace {
+
+#define STORE (machine->top.rootp->page__DOT__tb_top__DOT__u_fabric__DOT__u_storage__DOT__mem)
+#define ROWS (machine->top.rootp->page__DOT__tb_top__DOT__u_probe__DOT__rec)
+#define AI_RAM (top.rootp->page__DOT__tb_top__DOT__dut__DOT__u_cache__DOT__u_ai_ram__DOT__mem)
 
 constexpr uint32_t MOST_WAITS = 10000;  // cycles of a host's access
 
 struct Access {
   uint32_t cycle, write, offset, value;
+};
+
+// a map that a layer leaves in the AI RAM, from a byte on
+struct Map {
+  uint32_t first, bytes;
 };
 
 // keeps a VCD in memory
@@ -48,10 +60,20 @@ struct Machine {
   openkpu_network net{};
   uint32_t cycle = 0, finished = 0;
   std::vector<Access> accesses;
+  std::vector<Map> maps;           // of each layer
+  std::vector<uint32_t> ends;      // cycles in which layers ended
+  std::vector<uint8_t> snapshots;  // their maps, one behind the other
   Memory vcd;
   VerilatedVcdC *trace = nullptr;
 
+  Machine() {
+    static const char *name = "page";
+    context.commandArgs(1, &name);
+    context.traceEverOn(true);
+  }
+
   void step() {
+    const bool ends_now = top.layer_done;
     top.clk = 1;
     top.eval();
     if (trace) trace->dump(10 * cycle + 5);
@@ -59,6 +81,14 @@ struct Machine {
     top.eval();
     if (trace) trace->dump(10 * cycle + 10);
     cycle++;
+    if (ends_now && !maps.empty()) keep_map(maps[ends.size() % maps.size()]);
+  }
+
+  // others overwrite it while the next layers are at work
+  void keep_map(const Map &map) {
+    const uint8_t *ram = reinterpret_cast<const uint8_t *>(&AI_RAM);
+    ends.push_back(top.trace_count);
+    snapshots.insert(snapshots.end(), ram + map.first, ram + map.first + map.bytes);
   }
 
   uint32_t access(uint32_t offset, bool write, uint32_t value) {
@@ -89,13 +119,10 @@ void page_pause(void *) { machine->step(); }
 
 // Power on with so many wait states; with `vcd` everything from here on is recorded down to this level of the hierarchy.
 // A code of the driver.
-int page_open(uint32_t waits, int vcd) {
-  if (!machine) {
-    Verilated::traceEverOn(true);
-    machine = new Machine;
-  }
+SEEN int page_open(uint32_t waits, int vcd) {
+  if (!machine) machine = new Machine;
   Machine &m = *machine;
-  m.accesses.clear();
+  m.accesses.clear(), m.maps.clear(), m.ends.clear(), m.snapshots.clear();
   m.vcd.text.clear();
   m.cycle = m.finished = 0;
   if (vcd) {
@@ -112,69 +139,63 @@ int page_open(uint32_t waits, int vcd) {
   return openkpu_init(&m.dev, m.top.rootp, 0, 0);
 }
 
-// memory of the storage and of the AI RAM, rows of the probe
-uint8_t *page_store(void) {
-  return reinterpret_cast<uint8_t *>(&machine->top.rootp->page__DOT__tb_top__DOT__u_fabric__DOT__u_storage__DOT__mem);
-}
-uint8_t *page_ram(void) {
-  return reinterpret_cast<uint8_t *>(&machine->top.rootp->page__DOT__tb_top__DOT__dut__DOT__u_cache__DOT__u_ai_ram__DOT__mem);
-}
-uint8_t *page_rows(void) {
-  return reinterpret_cast<uint8_t *>(&machine->top.rootp->page__DOT__tb_top__DOT__u_probe__DOT__rec);
-}
+// the storage, and the rows of the probe
+SEEN uint8_t *page_store(void) { return reinterpret_cast<uint8_t *>(&STORE); }
+SEEN uint8_t *page_rows(void) { return reinterpret_cast<uint8_t *>(&ROWS); }
+
+// The next layer leaves its map here in the AI RAM; when all are known, their maps are kept as the layers end:
+// page_ends has rows of the probe, page_snapshots the bytes.
+SEEN void page_watch(uint32_t first, uint32_t bytes) { machine->maps.push_back({first, bytes}); }
+SEEN uint32_t page_end_count(void) { return (uint32_t)machine->ends.size(); }
+SEEN const uint32_t *page_ends(void) { return machine->ends.data(); }
+SEEN const uint8_t *page_snapshots(void) { return machine->snapshots.data(); }
 
 // Start `count` inferences of the network that page_network describes. A code of the driver.
-openkpu_network *page_network(void) { return &machine->net; }
-int page_start(uint32_t count) {
+SEEN openkpu_network *page_network(void) { return &machine->net; }
+SEEN int page_start(uint32_t count) {
   Machine &m = *machine;
   m.top.trace_on = 1;
   m.finished = 0;
   return openkpu_stream(&m.dev, &m.net, count, m.net.input, m.net.input_stride, m.net.result, m.net.result_stride);
 }
 
-// At most so many cycles; ends behind one in which a layer ended (bit 1 of the answer), or when the line of the
-// interrupt is high (bit 0).
-int page_step(uint32_t cycles) {
-  Machine &m = *machine;
-  while (cycles--) {
-    const int layer = m.top.layer_done ? 2 : 0;
-    m.step();
-    if (layer || m.top.irq) return layer | (m.top.irq ? 1 : 0);
-  }
-  return 0;
+// At most so many cycles; 1 when the line of the interrupt is high.
+SEEN int page_step(uint32_t cycles) {
+  while (cycles-- && !machine->top.irq) machine->step();
+  return machine->top.irq;
 }
 
 // The driver serves the interrupt. A code of the driver; page_finished: results that are stored.
-int page_collect(void) { return openkpu_wait(&machine->dev, &machine->finished, MOST_WAITS); }
-uint32_t page_finished(void) { return machine->finished; }
-const char *page_text(int code) { return openkpu_text((enum openkpu_status)code); }
+SEEN int page_collect(void) { return openkpu_wait(&machine->dev, &machine->finished, MOST_WAITS); }
+SEEN uint32_t page_finished(void) { return machine->finished; }
+SEEN const char *page_text(int code) { return openkpu_text((enum openkpu_status)code); }
 
 // the host reads one of the performance counters, and their lower words alone: no run has 2^32 of anything
-uint32_t page_counter(uint32_t number) { return page_read32(nullptr, OPENKPU_PERF_TOTAL + 8 * number); }
+SEEN uint32_t page_counter(uint32_t number) { return page_read32(nullptr, OPENKPU_PERF_TOTAL + 8 * number); }
 
-uint32_t page_cycle(void) { return machine->cycle; }
-uint32_t page_row_count(void) { return machine->top.trace_count; }
-uint32_t page_access_count(void) { return (uint32_t)machine->accesses.size(); }
-const Access *page_accesses(void) { return machine->accesses.data(); }
+SEEN uint32_t page_cycle(void) { return machine->cycle; }
+SEEN uint32_t page_row_count(void) { return machine->top.trace_count; }
+SEEN uint32_t page_access_count(void) { return (uint32_t)machine->accesses.size(); }
+SEEN const Access *page_accesses(void) { return machine->accesses.data(); }
 
 // operand bits that toggled since the start: all; without an enabled multiplication; multiplications that were enabled
-double page_toggles(void) { return (double)machine->top.toggles; }
-double page_idle_toggles(void) { return (double)machine->top.idle_toggles; }
-double page_products(void) { return (double)machine->top.products; }
+SEEN double page_toggles(void) { return (double)machine->top.toggles; }
+SEEN double page_idle_toggles(void) { return (double)machine->top.idle_toggles; }
+SEEN double page_products(void) { return (double)machine->top.products; }
 
 // multipliers now: one bit each; weight and pixel of each, packed
-const uint32_t *page_enables(void) { return reinterpret_cast<const uint32_t *>(&machine->top.enables); }
-const uint32_t *page_operands(void) { return reinterpret_cast<const uint32_t *>(&machine->top.operands); }
+SEEN const uint32_t *page_enables(void) { return reinterpret_cast<const uint32_t *>(&machine->top.enables); }
+SEEN const uint32_t *page_operands(void) { return reinterpret_cast<const uint32_t *>(&machine->top.operands); }
 
 // end of the recording; page_vcd_bytes of it lie where this returns
-const char *page_vcd(void) {
+SEEN const char *page_vcd(void) {
   Machine &m = *machine;
   if (m.trace) m.trace->close();
   delete m.trace;
   m.trace = nullptr;
   return m.vcd.text.data();
 }
-uint32_t page_vcd_bytes(void) { return (uint32_t)machine->vcd.text.size(); }
+SEEN uint32_t page_vcd_bytes(void) { return (uint32_t)machine->vcd.text.size(); }
 
 // what Verilator's threads ask of a system that has them
 int pthread_getaffinity_np(pthread_t, size_t, cpu_set_t *) { return 0; }
