@@ -117,8 +117,7 @@ uint32_t page_read32(void *, uint32_t offset) { return machine->access(offset, f
 void page_write32(void *, uint32_t offset, uint32_t value) { machine->access(offset, true, value); }
 void page_pause(void *) { machine->step(); }
 
-// Power on with so many wait states; with `vcd` everything from here on is recorded down to this level of the hierarchy.
-// A code of the driver.
+// Power on with so many wait states; with `vcd` a recording begins. A code of the driver.
 SEEN int page_open(uint32_t waits, int vcd) {
   if (!machine) machine = new Machine;
   Machine &m = *machine;
@@ -127,7 +126,7 @@ SEEN int page_open(uint32_t waits, int vcd) {
   m.cycle = m.finished = 0;
   if (vcd) {
     m.trace = new VerilatedVcdC(&m.vcd);
-    m.top.trace(m.trace, vcd);
+    m.top.trace(m.trace, 99);
     m.trace->open("page.vcd");
   }
   m.top.waits = (uint8_t)waits, m.top.trace_on = 0, m.top.hsel = 0;

@@ -56,9 +56,11 @@ module page #(
   output wire [63:0] toggles,
   output wire [63:0] idle_toggles,
   output wire [63:0] products,
+  // verilator tracing_off
   // the multipliers: enabled, and {weight, pixel} of each
   output wire [9*N_Y*N_Z-1:0]          enables,
   output wire [9*N_Y*N_Z*OPERANDS-1:0] operands
+  // verilator tracing_on
 );
   page_bench #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS), .WBUF_ROWS(WBUF_ROWS),

@@ -50,8 +50,10 @@ module page_bench #(
   output wire [63:0] toggles,
   output wire [63:0] idle_toggles,
   output wire [63:0] products,
+  // verilator tracing_off
   output wire [9*N_Y*N_Z-1:0]          enables,
   output wire [9*N_Y*N_Z*OPERANDS-1:0] operands
+  // verilator tracing_on
 );
   wire        m_hbusreq, m_hlock, m_hgrant, m_hwrite, m_hready;
   wire [31:0] m_haddr;

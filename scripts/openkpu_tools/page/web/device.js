@@ -23,16 +23,15 @@ export class Device {
     this.store = fromBase64(data.store);
   }
 
-  // Power on, put network and images (64 bytes each) into the storage, and start. With `vcd` that many levels of the
-  // hierarchy are recorded.
-  begin(images, { waits = 0, continuous = false, vcd = 0 } = {}) {
+  // Power on, put network and images (64 bytes each) into the storage, and start. With `vcd` the run is recorded.
+  begin(images, { waits = 0, continuous = false, vcd = false } = {}) {
     const { wasm, data } = this;
     const plan = continuous ? data.stream : data.single;
     this.plan = plan;
     this.count = continuous ? images.length : 1;
     this.finished = 0;
     this.images = images;
-    this.check(wasm._page_open(waits, vcd));
+    this.check(wasm._page_open(waits, Number(vcd)));
     const store = wasm._page_store();
     wasm.HEAPU8.set(this.store, store);
     images.slice(0, this.count).forEach((image, i) => {

@@ -29,13 +29,13 @@ export function showLanes(device) {
   byId("lanes").replaceChildren(...lanes);
 }
 
-// Cycle, layer and units of the last row of the probe.
+// Cycle since the start, layer and units of the last row of the probe.
 export function showStep(device, rows, done) {
   const last = rows.length - 1;
   const working = Object.entries(device.data.units)
-    .filter(([, signal]) => last >= 0 && rows.value(signal, last))
+    .filter(([, signal]) => rows.value(signal, last))
     .map(([name]) => name);
-  byId("step-cycle").textContent = number(Math.max(0, rows.length));
-  byId("step-layer").textContent = last < 0 ? "–" : String(rows.value("layer", last));
+  byId("step-cycle").textContent = number(last - rows.at("start")[0]);
+  byId("step-layer").textContent = String(rows.value("layer", last));
   byId("step-units").textContent = done ? "the result is stored" : working.join(", ") || "none";
 }

@@ -14,7 +14,6 @@ import { showSpent } from "./spent.js";
 import { showTimeline } from "./timeline.js";
 
 const PIXELS = 64;
-const VCD_LEVELS = 4; // page, its bench, the device, the device's blocks
 const TO_THE_END = 1 << 20;
 
 const data = JSON.parse(byId("data").textContent);
@@ -58,6 +57,7 @@ async function run() {
     const result = machine.run(options.images, options);
     const took = performance.now() - began;
     Object.assign(state, { result, options, took, stepping: null });
+    window.openkpu = { result, images: options.images }; // for a reader at the console, and tests
     show();
   });
 }
@@ -140,7 +140,7 @@ async function download() {
   await guarded(async () => {
     const { images: shown, continuous, waits, gate } = state.options;
     const machine = await device(gate);
-    machine.run(shown, { continuous, waits, vcd: VCD_LEVELS });
+    machine.run(shown, { continuous, waits, vcd: true });
     const bytes = machine.vcd();
     const link = element("a", { download: "openkpu.vcd", href: URL.createObjectURL(new Blob([bytes])) });
     link.click();
