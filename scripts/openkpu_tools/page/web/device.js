@@ -40,6 +40,7 @@ export class Device {
     wasm.HEAPU32.set(NETWORK.map((name) => plan[name]), wasm._page_network() >> 2);
     for (const layer of data.layers) wasm._page_watch(layer.first, layer.bytes);
     this.check(wasm._page_start(this.count));
+    this.started = wasm._page_row_count();
   }
 
   // At most so many cycles; true when all results are stored.

@@ -35,7 +35,7 @@ export function showStep(device, rows, done) {
   const working = Object.entries(device.data.units)
     .filter(([, signal]) => rows.value(signal, last))
     .map(([name]) => name);
-  byId("step-cycle").textContent = number(last - rows.at("start")[0]);
+  byId("step-cycle").textContent = number(rows.length - device.started);
   byId("step-layer").textContent = String(rows.value("layer", last));
   byId("step-units").textContent = done ? "the result is stored" : working.join(", ") || "none";
 }

@@ -4,7 +4,7 @@
 
 const GRID = 32;
 const BLOCK = 4;
-const PEN = 2.1; // radius of the pen on the grid
+const PEN = 2.7; // radius of the pen on the grid: about as thick as in the scans
 const SIDE = GRID / BLOCK;
 
 // Square of the distance from (x, y) to the segment a-b.
