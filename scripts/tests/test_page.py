@@ -16,9 +16,10 @@ import pytest
 
 from openkpu import configs, digits
 from openkpu.checkout import REPORTS
+from openkpu.export.source import read_export_model
 from openkpu_tools.command import run_command
 from openkpu_tools.commands import sim
-from openkpu_tools.page import build, compile
+from openkpu_tools.page import build, compile, data
 from scripts.tests import browser
 from scripts.tests.browser import Browser
 
@@ -105,6 +106,23 @@ def after(tab: Browser, before: int) -> None:
     tab.until(f"Number(document.body.dataset.runs) > {before}")
 
 
+def click_and_wait(tab: Browser, selector: str) -> None:
+    """Click on what begins a run, and wait until it is shown."""
+    before = runs(tab)
+    tab.click(selector)
+    after(tab, before)
+
+
+def choose(tab: Browser, element: str, value: int) -> None:
+    """Set a control to a value as a user does, and wait for the run that this begins."""
+    before = runs(tab)
+    tab.value(
+        f"(() => {{ const e = document.getElementById('{element}'); e.value = {value};"
+        " e.dispatchEvent(new Event('input')); e.dispatchEvent(new Event('change')); })()"
+    )
+    after(tab, before)
+
+
 def quiet(tab: Browser, url: str) -> None:
     """Nothing on the console, and nothing asked of any other host."""
     assert tab.messages == []
@@ -158,17 +176,35 @@ def test_drawn_digit_is_that_of_the_simulator(
 
 @tool
 @needs
-def test_scans_are_those_of_the_test_set(page: Path, chromium: Browser) -> None:
-    """The button shows scan after scan; their bytes are the golden model's."""
+@pytest.mark.parametrize("number", range(len(data.NETWORKS)))
+def test_scans_and_maps_are_those_of_the_golden_model(
+    number: int, page: Path, chromium: Browser
+) -> None:
+    """Scan after scan of the test set: bytes, and inputs of layers that read the layer before."""
+    config = configs.load_config(build.CONFIG)
+    network = read_export_model([*data.NETWORKS][number], config).network
     opened(chromium, page.as_uri())
-    network, test = digits.load_network(), digits.load_data()[1]
-    for i in range(4):
-        assert (pixels(chromium) == test.pixels[i]).all()
-        assert shown(chromium)[1] == network.run(test.pixels[i]).y.tobytes()
+    choose(chromium, "network", number)
+    test = digits.load_data()[1]
+    for i in range(3):
+        read = pixels(chromium)
+        assert sorted(read.flat) == sorted(test.pixels[i].flat)
+        golden = network.run(read)
+        assert shown(chromium)[1] == golden.y.tobytes()
+        assert shown(chromium)[0] == test.labels[i]
+        assert shown(chromium)[3] == golden.macs_gated
         assert chromium.text("truth") == f"labelled {test.labels[i]} in the test set"
-        before = runs(chromium)
-        chromium.click("#next")
-        after(chromium, before)
+        maps = chromium.value("openkpu.result.maps.map((map) => Array.from(map))")
+        assert maps[0] == read.reshape(-1).tolist()
+        compared = 0
+        for before, after_, result, found in zip(
+            network.layers, network.layers[1:], golden.layers, maps[1:], strict=False
+        ):
+            if before.out_layout == after_.in_layout:
+                assert found == result.y.view(np.uint8).reshape(-1).tolist()
+                compared += 1
+        assert compared >= 3
+        click_and_wait(chromium, "#next")
     quiet(chromium, page.as_uri())
 
 
@@ -231,28 +267,25 @@ def test_settings(page: Path, chromium: Browser) -> None:
     """Wait states cost cycles, a stream saves them, the gate saves toggles; the bytes stay."""
     opened(chromium, page.as_uri())
 
-    def changed(action: str) -> tuple[Shown, dict[str, float]]:
-        before = runs(chromium)
-        chromium.value(action)
-        after(chromium, before)
+    def found() -> tuple[Shown, dict[str, float]]:
         return shown(chromium), chromium.value(
             "({toggles: openkpu.result.toggles, idle: openkpu.result.idleToggles,"
-            " total: openkpu.result.counters.total, kept: openkpu.result.counters.inf_kept,"
-            " gated: openkpu.result.counters.macs_gated})"
+            " kept: openkpu.result.counters.inf_kept})"
         )
 
-    first, _ = changed("document.getElementById('next').click()")
-    waits = "(() => { const e = document.getElementById('waits'); e.value = {};"
-    waits += " e.dispatchEvent(new Event('input')); e.dispatchEvent(new Event('change')); })()"
-    slow, _ = changed(waits.replace("{}", "16", 1))
+    first, with_gate = found()
+    choose(chromium, "waits", 16)
+    slow = shown(chromium)
     assert slow[2] > first[2] + 1000 and slow[:2] == first[:2]
-    again, with_gate = changed(waits.replace("{}", "0", 1))
-    assert again == first
-    plain, without = changed("document.getElementById('gate').click()")
-    assert plain == first and without["gated"] == with_gate["gated"]
+    choose(chromium, "waits", 0)
+    assert shown(chromium) == first
+    click_and_wait(chromium, "#gate")
+    plain, without = found()
+    assert plain == first
     assert without["toggles"] > 2 * with_gate["toggles"] and without["idle"] > 0
     assert with_gate["idle"] == 0
-    stream, kept = changed("document.getElementById('continuous').click()")
+    click_and_wait(chromium, "#continuous")
+    stream, kept = found()
     assert kept["kept"] == 5 and stream[2] < first[2] and stream[:2] == first[:2]
     quiet(chromium, page.as_uri())
 
@@ -368,9 +401,7 @@ def test_size_and_time(page: Path, chromium: Browser) -> None:
     """Under 3 MB; a digit's simulation is counted in processor time, which a busy machine keeps."""
     assert page.stat().st_size < build.MOST_BYTES
     opened(chromium, page.as_uri())
-    before = runs(chromium)
-    chromium.click("#next")
-    after(chromium, before)
+    click_and_wait(chromium, "#next")
     assert re.fullmatch(r"\d+ ms", chromium.text("took"))
     assert configs.load_config(build.CONFIG).macs == chromium.value(
         "document.querySelectorAll('#lanes .cells span').length"

@@ -56,7 +56,7 @@ def register_formats(parser: Parser) -> None:
     parser.add_argument("out", type=command.folder, help="folder, which may exist")
 
 
-@entry("openkpu_tools.page.build", "sim verilator")
+@entry("openkpu_tools.page.build", "sim verilator models")
 def page(parser: Parser) -> None:
     """Write the page that runs the RTL in a browser -> build/page/index.html."""
     parser.add_argument("--out", type=command.path, help="another file")

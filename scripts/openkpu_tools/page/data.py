@@ -9,29 +9,28 @@ import numpy.typing as npt
 
 from openkpu import digits
 from openkpu.configs import Config
+from openkpu.export import source
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.fields import FIELDS
 from openkpu.layer.layout import ROW_BYTES, Layout, map_bytes
 from openkpu.layer.regmap import COUNTERS, OFFSETS
-from openkpu.network.device_rules import check_network
 from openkpu.network.network import Network, Storage, alignment
 from openkpu_tb.device import trace
 from openkpu_tools.commands.stalls import COLOURS
 
 STREAM = 6  # images of continuous mode
-KINDS = {0: "1x1", 1: "3x3"}
-POOLS = {0: "", 1: ", max 2x2"}
+# model -> what the page calls it
+NETWORKS = {
+    source.DIGITS: "digits: two convolutions, two fully connected layers",
+    str(digits.FOLDER / "residual_int8.tflite"): "residual CNN, compiled from int8 TFLite",
+}
+POOLS = {1: "max 2x2", 3: "max 4x4", 5: "each second pixel"}
 
 
 def page_data(config: Config) -> dict[str, Any]:
     """For JSON: everything that the scripts of web/ read."""
-    network, test = digits.load_network(config.ai_ram_rows), digits.load_data()[1]
-    check_network(network, config)
-    align = alignment(config)
-    one, many = (network.storage(test.pixels[:n], align=align) for n in (1, STREAM))
-    first = one.registers["AI_PIX_ADR"]
-    assert bytes(one.data[:first]) == bytes(many.data[:first])
+    test = digits.load_data()[1]
     return {
         "config": {
             "name": config.name,
@@ -40,19 +39,38 @@ def page_data(config: Config) -> dict[str, Any]:
             "macs": config.macs,
             "weight_bits": config.weight_bits,
         },
-        "store": _text(one.data[:first]),
-        "single": _plan(network, one),
-        "stream": {**_plan(network, many), "count": STREAM},
+        "networks": [_network(path, title, config) for path, title in NETWORKS.items()],
         "scans": _text(test.images),
         "labels": "".join(map(str, test.labels)),
         "scale": digits.PIXEL_SCALE,
-        "layers": [_layer(arg) for arg in network.layers],
         "probe": _places(trace.FIELDS),
         "row_words": -(-sum(trace.FIELDS.values()) // 32),
         "units": trace.UNITS,
         "counters": COUNTERS,
         "registers": {str(offset): name for name, offset in OFFSETS.items()},
         "colours": COLOURS,
+    }
+
+
+def _network(path: str, title: str, config: Config) -> dict[str, Any]:
+    """A network that reads a scan and gives ten scores of a byte."""
+    found = source.read_export_model(path, config)
+    network, (entry, answer) = found.network, found.tensors
+    blank = np.zeros((STREAM, *network.in_shape), dtype=np.uint8)
+    align = alignment(config)
+    one, many = (network.storage(blank[:n], align=align) for n in (1, STREAM))
+    first = one.registers["AI_PIX_ADR"]
+    assert bytes(one.data[:first]) == bytes(many.data[:first])
+    order = range(blank[0].size) if entry.places is None else entry.places
+    return {
+        "title": title,
+        "store": _text(one.data[:first]),
+        "single": _plan(network, one),
+        "stream": {**_plan(network, many), "count": STREAM},
+        "order": [int(place) for place in order],
+        "signed": int(network.layers[-1].signed_out),
+        "add": answer.add,
+        "layers": [_layer(arg) for arg in network.layers],
     }
 
 
@@ -79,22 +97,31 @@ def _plan(network: Network, storage: Storage) -> dict[str, int]:
 
 
 def _layer(arg: LayerArg) -> dict[str, Any]:
-    """A layer: its words and fields, and where its output map lies in the AI RAM."""
-    kind = "fully connected" if arg.fc else f"{KINDS[arg.kernel_type]}{POOLS[arg.pool_type]}"
-    source, result = list(arg.in_shape), list(arg.out_shape)
-    first, places = _bytes(arg.out_layout)
+    """A layer: its words and fields, and where its input map lies in the AI RAM."""
+    shapes = [list(arg.in_shape), list(arg.out_shape)]
+    first, places = _bytes(arg.in_layout)
     words = [int(word) for word in arg.encode()]
     return {
-        "title": f"{'x'.join(map(str, source))} to {'x'.join(map(str, result))}: {kind}",
-        "in": source,
-        "out": result,
+        "title": " to ".join("x".join(map(str, shape)) for shape in shapes) + f": {_kind(arg)}",
+        "in": shapes[0],
         "signed_in": arg.signed_in,
         "first": first,
-        "bytes": arg.out_layout.rows * ROW_BYTES,
+        "bytes": arg.in_layout.rows * ROW_BYTES,
         "places": places,
         "words": [f"{word:016x}" for word in words],
         "fields": _fields(arg, words),
     }
+
+
+def _kind(arg: LayerArg) -> str:
+    """What a layer computes, in a few words."""
+    if arg.fc:
+        return "fully connected"
+    if arg.elementwise:
+        return "sum of two maps"
+    window = f"{'depthwise ' * arg.depth_wise_layer}{'3x3' if arg.kernel_type else '1x1'}"
+    pool = POOLS.get(arg.pool_type, f"pool {arg.pool_type}")
+    return f"{window}, {pool}" if arg.pool_type else window
 
 
 def _bytes(layout: Layout) -> tuple[int, list[int]]:

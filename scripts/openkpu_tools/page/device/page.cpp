@@ -36,7 +36,7 @@ struct Access {
   uint32_t cycle, write, offset, value;
 };
 
-// a map that a layer leaves in the AI RAM, from a byte on
+// where a layer's input lies in the AI RAM, from a byte on
 struct Map {
   uint32_t first, bytes;
 };
@@ -61,8 +61,8 @@ struct Machine {
   uint32_t cycle = 0, finished = 0;
   std::vector<Access> accesses;
   std::vector<Map> maps;           // of each layer
-  std::vector<uint32_t> ends;      // cycles in which layers ended
-  std::vector<uint8_t> snapshots;  // their maps, one behind the other
+  std::vector<uint32_t> ends;      // rows of the probe in which layers ended
+  std::vector<uint8_t> snapshots;  // inputs, one behind the other
   Memory vcd;
   VerilatedVcdC *trace = nullptr;
 
@@ -81,13 +81,20 @@ struct Machine {
     top.eval();
     if (trace) trace->dump(10 * cycle + 10);
     cycle++;
-    if (ends_now && !maps.empty()) keep_map(maps[ends.size() % maps.size()]);
+    if (ends_now && !maps.empty()) layer_ends();
   }
 
-  // others overwrite it while the next layers are at work
-  void keep_map(const Map &map) {
-    const uint8_t *ram = reinterpret_cast<const uint8_t *>(&AI_RAM);
+  // A layer may leave its map where its input was: an input is kept when the layer before it has ended, and that of the
+  // first layer, which comes from the storage, with the second's.
+  void layer_ends() {
+    const size_t number = ends.size();
     ends.push_back(top.trace_count);
+    if (number == 0) keep(maps[0]);
+    if (number + 1 < maps.size()) keep(maps[number + 1]);
+  }
+
+  void keep(const Map &map) {
+    const uint8_t *ram = reinterpret_cast<const uint8_t *>(&AI_RAM);
     snapshots.insert(snapshots.end(), ram + map.first, ram + map.first + map.bytes);
   }
 
@@ -142,8 +149,8 @@ SEEN int page_open(uint32_t waits, int vcd) {
 SEEN uint8_t *page_store(void) { return reinterpret_cast<uint8_t *>(&STORE); }
 SEEN uint8_t *page_rows(void) { return reinterpret_cast<uint8_t *>(&ROWS); }
 
-// The next layer leaves its map here in the AI RAM; when all are known, their maps are kept as the layers end:
-// page_ends has rows of the probe, page_snapshots the bytes.
+// The input of the next layer of the list lies here in the AI RAM. Those of the first inference are kept:
+// page_snapshots has the bytes. page_ends has rows of the probe in which layers ended.
 SEEN void page_watch(uint32_t first, uint32_t bytes) { machine->maps.push_back({first, bytes}); }
 SEEN uint32_t page_end_count(void) { return (uint32_t)machine->ends.size(); }
 SEEN const uint32_t *page_ends(void) { return machine->ends.data(); }

@@ -30,8 +30,9 @@ module page #(
   parameter WGT_FIFO_DEPTH = 64,
   parameter BIAS_FIFO_DEPTH = 32,
   parameter GATE = 1,
-  // 32-bit words of storage; bits of the operands of a multiplier
+  // 32-bit words of storage; rows of the probe, cycles; bits of the operands of a multiplier
   parameter STORE_DEPTH = 65536,
+  parameter ROWS = 262144,
   parameter OPERANDS = 8 + WEIGHT_BITS
 ) (
   // clock and synchronous reset
@@ -67,7 +68,7 @@ module page #(
     .WEIGHT_BITS(WEIGHT_BITS), .PARAM_CHANS(PARAM_CHANS), .TILE_ROWS(TILE_ROWS), .POST_SHARE(POST_SHARE),
     .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES), .KEEP_WEIGHTS(KEEP_WEIGHTS), .FLAT_MAPS(FLAT_MAPS),
     .SUM_PLANES(SUM_PLANES), .PATH(PATH), .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
-    .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .GATE(GATE), .STORE_DEPTH(STORE_DEPTH), .OPERANDS(OPERANDS)
+    .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .GATE(GATE), .STORE_DEPTH(STORE_DEPTH), .ROWS(ROWS), .OPERANDS(OPERANDS)
   ) tb_top (
     .clk(clk), .rst(rst), .hsel(hsel), .haddr(haddr), .hwrite(hwrite), .hwdata(hwdata), .hready(hready),
     .hresp(hresp), .hrdata(hrdata), .irq(irq), .waits(waits), .trace_on(trace_on), .trace_count(trace_count),

@@ -30,6 +30,7 @@ module page_bench #(
   parameter BIAS_FIFO_DEPTH = 32,
   parameter GATE = 1,
   parameter STORE_DEPTH = 65536,
+  parameter ROWS = 262144,
   parameter OPERANDS = 8 + WEIGHT_BITS
 ) (
   // as in page.v
@@ -88,7 +89,7 @@ module page_bench #(
     .wr_beats(), .refusals(), .error_answers(), .bursts(), .losses(), .wr_lo(), .wr_hi()
   );
 
-  tb_probe #(.N_Y(N_Y), .N_Z(N_Z), .WEIGHT_BITS(WEIGHT_BITS)) u_probe (
+  tb_probe #(.N_Y(N_Y), .N_Z(N_Z), .WEIGHT_BITS(WEIGHT_BITS), .DEPTH(ROWS)) u_probe (
     .clk(clk), .on(trace_on), .count(trace_count), .toggles(toggles), .idle_toggles(idle_toggles),
     .products(products), .spent()
   );

@@ -20,25 +20,26 @@ export class Device {
   constructor(wasm, data) {
     this.wasm = wasm;
     this.data = data;
-    this.store = fromBase64(data.store);
   }
 
-  // Power on, put network and images (64 bytes each) into the storage, and start. With `vcd` the run is recorded.
-  begin(images, { waits = 0, continuous = false, vcd = false } = {}) {
-    const { wasm, data } = this;
-    const plan = continuous ? data.stream : data.single;
+  // Power on, put a network of `data` and images (64 bytes each) into the storage, and start. With `vcd` the run is
+  // recorded.
+  begin(images, { network, waits = 0, continuous = false, vcd = false }) {
+    const { wasm } = this;
+    const plan = continuous ? network.stream : network.single;
+    this.network = network;
     this.plan = plan;
     this.count = continuous ? images.length : 1;
     this.finished = 0;
     this.images = images;
     this.check(wasm._page_open(waits, Number(vcd)));
     const store = wasm._page_store();
-    wasm.HEAPU8.set(this.store, store);
+    wasm.HEAPU8.set(fromBase64(network.store), store);
     images.slice(0, this.count).forEach((image, i) => {
       wasm.HEAPU8.set(image, store + plan.input + i * plan.input_stride);
     });
     wasm.HEAPU32.set(NETWORK.map((name) => plan[name]), wasm._page_network() >> 2);
-    for (const layer of data.layers) wasm._page_watch(layer.first, layer.bytes);
+    for (const layer of network.layers) wasm._page_watch(layer.first, layer.bytes);
     this.check(wasm._page_start(this.count));
     this.started = wasm._page_row_count();
   }
@@ -62,15 +63,18 @@ export class Device {
   }
 
   results() {
-    const { wasm, data, plan } = this;
+    const { wasm, data, network, plan } = this;
     const counters = Object.fromEntries(data.counters.map((name, i) => [name, wasm._page_counter(i)]));
     const store = wasm._page_store();
-    const scores = Array.from({ length: this.count }, (_, i) => {
+    const bytes = Array.from({ length: this.count }, (_, i) => {
       const from = store + plan.result + i * plan.result_stride;
-      return Int8Array.from(wasm.HEAPU8.subarray(from, from + plan.result_bytes));
+      return wasm.HEAPU8.slice(from, from + plan.result_bytes);
     });
+    const score = network.signed ? (byte) => (byte << 24) >> 24 : (byte) => byte - network.add;
+    const scores = bytes.map((each) => Array.from(each, score));
     return {
       counters,
+      bytes,
       scores,
       classes: scores.map((values) => values.indexOf(Math.max(...values))),
       toggles: wasm._page_toggles(),
@@ -94,12 +98,11 @@ export class Device {
     return Array.from(this.wasm.HEAPU32.subarray(from, from + this.wasm._page_end_count()));
   }
 
-  // Output maps of the layers that have ended, bytes in the order channel, line, column.
+  // Inputs of the layers of the first inference, as they lie in the AI RAM: bytes in the order channel, line, column.
   maps() {
-    const { wasm, data } = this;
+    const { wasm, network } = this;
     let from = wasm._page_snapshots();
-    return this.ends().map((_, i) => {
-      const layer = data.layers[i % data.layers.length];
+    return network.layers.map((layer) => {
       const map = Uint8Array.from(layer.places, (place) => wasm.HEAPU8[from + place]);
       from += layer.bytes;
       return map;

@@ -29,9 +29,13 @@ export function showAccesses(accesses, data) {
   );
 }
 
-export function showTaskList(data) {
+let listed = null; // a list stays as the reader has opened it
+
+export function showTaskList(network) {
+  if (listed === network) return;
+  listed = network;
   byId("layers").replaceChildren(
-    ...data.layers.map((layer, i) =>
+    ...network.layers.map((layer, i) =>
       element(
         "details",
         i ? {} : { open: "" },

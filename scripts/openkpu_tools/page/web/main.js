@@ -37,16 +37,19 @@ function scanAt(place) {
   return scans.slice(first, first + PIXELS);
 }
 
-// Bytes of the images of a run: what is shown, and in continuous mode the scans that come next.
-function images(continuous) {
+// Bytes of the images of a run as the network wants them: what is shown, and in continuous mode the scans that come
+// next.
+function images(network, continuous) {
   const shown = [state.scan];
-  for (let i = 0; continuous && i < data.stream.count - 1; i++) shown.push(scanAt(state.next + i));
-  return shown.map((scan) => scan.map((count) => count * data.scale));
+  for (let i = 0; continuous && i < network.stream.count - 1; i++) shown.push(scanAt(state.next + i));
+  return shown.map((scan) => Uint8Array.from(network.order, (place) => scan[place] * data.scale));
 }
 
 function chosen() {
   const continuous = byId("continuous").checked;
-  return { continuous, waits: Number(byId("waits").value), gate: byId("gate").checked, images: images(continuous) };
+  const network = data.networks[Number(byId("network").value)];
+  const [waits, gate] = [Number(byId("waits").value), byId("gate").checked];
+  return { network, continuous, waits, gate, images: images(network, continuous) };
 }
 
 async function run() {
@@ -80,15 +83,15 @@ function show() {
   const { result, options } = state;
   if (!result) return;
   showScores(result.scores[0], result.classes[0], state.label);
-  byId("bytes").textContent = Array.from(result.scores[0], (score) => (score & 255).toString(16).padStart(2, "0")).join(" ");
+  byId("bytes").textContent = Array.from(result.bytes[0], (byte) => byte.toString(16).padStart(2, "0")).join(" ");
   drawScanOn(byId("pixels"), state.scan);
   showFigures();
   showSpent(result.counters, data.colours);
   showTimeline(result.rows, data.units);
-  const pixels = options.images[0];
-  showMaps([pixels, ...result.maps.slice(0, data.layers.length - 1)], data.layers);
+  showMaps(result.maps, options.network.layers);
   showGate();
   showAccesses(result.accesses, data);
+  showTaskList(options.network);
   document.body.dataset.runs = String(Number(document.body.dataset.runs ?? 0) + 1);
 }
 
@@ -138,9 +141,8 @@ function drawn(strokes) {
 
 async function download() {
   await guarded(async () => {
-    const { images: shown, continuous, waits, gate } = state.options;
-    const machine = await device(gate);
-    machine.run(shown, { continuous, waits, vcd: true });
+    const machine = await device(state.options.gate);
+    machine.run(state.options.images, { ...state.options, vcd: true });
     const bytes = machine.vcd();
     const link = element("a", { download: "openkpu.vcd", href: URL.createObjectURL(new Blob([bytes])) });
     link.click();
@@ -208,6 +210,8 @@ function listen() {
     const many = { layer: "layer", end: TO_THE_END }[cycles] ?? Number(cycles);
     button.addEventListener("click", () => step(many));
   }
+  byId("network").append(...data.networks.map(({ title }, i) => element("option", { value: i }, title)));
+  byId("network").addEventListener("change", () => run().then(restart));
   for (const id of ["continuous", "single", "gate", "waits"]) byId(id).addEventListener("change", run);
   byId("waits").addEventListener("input", () => (byId("waits-shown").textContent = byId("waits").value));
   byId("clock").addEventListener("change", () => state.result && showFigures());
@@ -216,7 +220,7 @@ function listen() {
     if (!state.result) return;
     drawScanOn(byId("pixels"), state.scan);
     showTimeline(state.result.rows, data.units);
-    showMaps([state.options.images[0], ...state.result.maps.slice(0, data.layers.length - 1)], data.layers);
+    showMaps(state.result.maps, state.options.network.layers);
   };
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
@@ -229,6 +233,5 @@ function listen() {
 links();
 if (supported()) {
   listen();
-  showTaskList(data);
   nextScan().then(restart);
 }
