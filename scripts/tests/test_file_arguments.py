@@ -65,7 +65,7 @@ OTHERS = {
     *(("export", "output"), ("register-formats", "out")),
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
     *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
-    *(("bench", "reports"), ("synth", "report"), ("register-formats", "out")),
+    *(("bench", "reports"), ("synth", "report"), ("register-formats", "out"), ("page", "out")),
 }
 WRONG = ("pipe", "folder", "device", "zeros", "empty", "missing", "unreadable", "text", "large")
 

@@ -45,7 +45,7 @@ def test_missing_tool_names_its_package(
 
 def test_modules_become_one_script() -> None:
     """Each module is a scope of its own, and has what it imports."""
-    made = build.script()
+    made = build.bundled()
     assert not re.search(r"^(import|export) ", made, re.MULTILINE)
     for name in build.SCRIPTS:
         assert made.count(f"const module_{name} = (() => {{") == 1
@@ -54,12 +54,12 @@ def test_modules_become_one_script() -> None:
 def test_a_module_that_is_not_listed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "SCRIPTS", build.SCRIPTS[:-1])
     with pytest.raises(build.PageError, match="main"):
-        build.script()
+        build.bundled()
     monkeypatch.setattr(build, "SCRIPTS", ("main", *build.SCRIPTS[:-1]))
     monkeypatch.undo()
     monkeypatch.setattr(build, "SCRIPTS", tuple(reversed(build.SCRIPTS)))
     with pytest.raises(build.PageError, match=r"main\.js imports"):
-        build.script()
+        build.bundled()
 
 
 # ---------------------------------------------------------------- in the browser
@@ -67,7 +67,7 @@ def test_a_module_that_is_not_listed_is_named(monkeypatch: pytest.MonkeyPatch) -
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page in a folder of its own."""
     path = tmp_path_factory.mktemp("page") / "index.html"
-    path.write_text(build.page(build.LINKS), encoding="utf-8")
+    path.write_text(build.page_text(build.LINKS), encoding="utf-8")
     return path
 
 

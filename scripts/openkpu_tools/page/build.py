@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     began = time.monotonic()
     try:
         compile.check_tools()
-        text = page(args.links or LINKS, args.jobs)
+        text = page_text(args.links or LINKS, args.jobs)
     except (simrun.ToolError, simrun.SimError, PageError) as error:
         return complain(error)
     out = Path(args.out or OUT)
@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def page(links: str, jobs: int = 1) -> str:
+def page_text(links: str, jobs: int = 1) -> str:
     """The page as text. ``links``: address of a document, with {page} and {anchor}.
 
     SimError when a tool fails, PageError for what does not fit together.
@@ -75,7 +75,7 @@ def page(links: str, jobs: int = 1) -> str:
         "data": json.dumps(shown).replace("<", "\\u003c"),
         **{name: _packed(folder / "page.wasm") for name, folder in modules.items()},
         "emscripten": _inline(glue.pop()),
-        "script": _inline(script()),
+        "script": _inline(bundled()),
     }
     text = (WEB / "index.html").read_text()
     made = re.sub(r"\{\{([\w-]+)\}\}", lambda place: parts[place[1]], text)
@@ -94,7 +94,7 @@ def _inline(text: str) -> str:
     return text.replace("</script", "<\\/script")
 
 
-def script() -> str:
+def bundled() -> str:
     """The modules of web/ as one: a page from file:// may not import others.
 
     PageError for a module that is not listed, or uses one behind it.

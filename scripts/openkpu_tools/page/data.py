@@ -22,8 +22,8 @@ from openkpu_tools.commands.stalls import COLOURS
 STREAM = 6  # images of continuous mode
 # model -> what the page calls it
 NETWORKS = {
-    source.DIGITS: "digits: two convolutions, two fully connected layers",
-    str(digits.FOLDER / "residual_int8.tflite"): "residual CNN, compiled from int8 TFLite",
+    source.DIGITS: "plain CNN, 4 layers",
+    str(digits.FOLDER / "residual_int8.tflite"): "residual CNN, 15 layers",
 }
 POOLS = {1: "max 2x2", 3: "max 4x4", 5: "each second pixel"}
 

@@ -15,21 +15,24 @@ import { showTimeline } from "./timeline.js";
 
 const PIXELS = 64;
 const TO_THE_END = 1 << 20;
+const FIRST_STEP = 250; // cycles until the array is at work
 
 const data = JSON.parse(byId("data").textContent);
 const scans = fromBase64(data.scans);
-const devices = new Map(); // by the id of the element that holds the module
+const devices = new Map(); // promises, by the id of the element that holds the module
 
 const state = { scan: new Uint8Array(PIXELS), label: null, next: 0, result: null, options: null, stepping: null };
 
 // ---- the device
-async function device(gate) {
+function device(gate) {
   const id = gate ? "wasm-gate" : "wasm-plain";
-  if (!devices.has(id)) {
-    const binary = await inflate(fromBase64(byId(id).textContent));
-    devices.set(id, await Device.load(openkpuDevice, binary, data));
-  }
+  if (!devices.has(id)) devices.set(id, loaded(id));
   return devices.get(id);
+}
+
+async function loaded(id) {
+  const binary = await inflate(fromBase64(byId(id).textContent));
+  return Device.load(openkpuDevice, binary, data);
 }
 
 function scanAt(place) {
@@ -211,7 +214,7 @@ function listen() {
     button.addEventListener("click", () => step(many));
   }
   byId("network").append(...data.networks.map(({ title }, i) => element("option", { value: i }, title)));
-  byId("network").addEventListener("change", () => run().then(restart));
+  byId("network").addEventListener("change", () => run().then(() => step(FIRST_STEP)));
   for (const id of ["continuous", "single", "gate", "waits"]) byId(id).addEventListener("change", run);
   byId("waits").addEventListener("input", () => (byId("waits-shown").textContent = byId("waits").value));
   byId("clock").addEventListener("change", () => state.result && showFigures());
@@ -233,5 +236,5 @@ function listen() {
 links();
 if (supported()) {
   listen();
-  nextScan().then(restart);
+  nextScan().then(() => step(FIRST_STEP));
 }
