@@ -17,6 +17,7 @@ import pytest
 from openkpu import configs, digits
 from openkpu.checkout import REPORTS
 from openkpu.export.source import read_export_model
+from openkpu.network.network import alignment
 from openkpu_tools.command import run_command
 from openkpu_tools.commands import sim
 from openkpu_tools.page import build, compile, data
@@ -180,7 +181,7 @@ def test_drawn_digit_is_that_of_the_simulator(
 def test_scans_and_maps_are_those_of_the_golden_model(
     number: int, page: Path, chromium: Browser
 ) -> None:
-    """Scan after scan of the test set: bytes, and inputs of layers that read the layer before."""
+    """Scan after scan: the whole storage, results, inputs of layers that read the one before."""
     config = configs.load_config(build.CONFIG)
     network = read_export_model([*data.NETWORKS][number], config).network
     opened(chromium, page.as_uri())
@@ -196,6 +197,9 @@ def test_scans_and_maps_are_those_of_the_golden_model(
         assert chromium.text("truth") == f"labelled {test.labels[i]} in the test set"
         maps = chromium.value("openkpu.result.maps.map((map) => Array.from(map))")
         assert maps[0] == read.reshape(-1).tolist()
+        stored = network.storage(read[None], align=alignment(config))
+        found = bytes(chromium.value("Array.from(openkpu.result.store)"))
+        assert found == bytes(stored.data[: stored.registers["AI_RES_ADR"]])
         compared = 0
         for before, after_, result, found in zip(
             network.layers, network.layers[1:], golden.layers, maps[1:], strict=False

@@ -74,6 +74,7 @@ export class Device {
     const scores = bytes.map((each) => Array.from(each, score));
     return {
       counters,
+      store: wasm.HEAPU8.slice(store, store + plan.result),
       bytes,
       scores,
       classes: scores.map((values) => values.indexOf(Math.max(...values))),
