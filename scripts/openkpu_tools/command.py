@@ -197,8 +197,9 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
 def run_command(main: Main, argv: list[str] | None = None) -> int:
     """The exit status of ``main(argv)``, whatever ends it.
 
-    While it runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators
-    are ended and temporary folders removed on the way out.
+    An error of the project's readers, or of a tool that is missing, is one line (of_request). While
+    it runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators are
+    ended and temporary folders removed on the way out.
     """
     global by_make
     by_make = bool(os.environ.pop(BY_MAKE, ""))
@@ -216,8 +217,15 @@ def run_command(main: Main, argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_output()
         return 128 + signal.SIGPIPE
-    except (UsageError, seeds.SeedError) as error:
+    except (ValueError, RuntimeError) as error:
+        if not of_request(error):
+            raise
         return complain(error)
+    except AssertionError as error:
+        if type(error).__module__ != "openkpu_tb.simrun":
+            raise
+        _say(f"error: {error}")  # of a simulation that failed, all that it said
+        return MISMATCH
     except ModuleNotFoundError as error:  # a group of pyproject.toml that is not installed
         if (error.name or "openkpu").partition(".")[0] in OWN:
             raise
@@ -234,6 +242,14 @@ def run_command(main: Main, argv: list[str] | None = None) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def of_request(error: Exception) -> bool:
+    """Is it about what the user asked for? So are all ValueErrors that the project defines, and
+    what is said of a tool or a place for builds that is missing."""
+    module = type(error).__module__
+    own = module.partition(".")[0] in OWN and isinstance(error, ValueError)
+    return own or module in ("openkpu_tb.simrun", "openkpu_tb.places")
 
 
 def closed() -> bool:

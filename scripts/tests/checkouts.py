@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of this checkout, programs for PATH, variables: for tests of the set-up."""
+"""Programs that tests run, copies of this checkout, programs for PATH, variables."""
 
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
-from openkpu.checkout import ROOT
+from openkpu.checkout import ROOT, python_path
 
 MINE = str(Path(sys.executable).parent)  # is on PATH, and must not help
 SET = ("PIP_", "UV_", "OPENKPU", "MAKE", "SEED", "PYTHONPATH")
@@ -16,6 +19,26 @@ ENVIRONMENT["PATH"] = os.pathsep.join(
     for place in os.environ["PATH"].split(os.pathsep)
     if place != MINE and not Path(place, "uv").exists()
 )
+UNSET = ("SEED", "MAKEFLAGS", "MAKELEVEL", "PYTHONUNBUFFERED")
+
+
+def ran(
+    *words: object,
+    cwd: Path | str = ROOT,
+    status: int | None = 0,
+    env: Mapping[str, str] | None = None,
+    also: Mapping[str, str] = MappingProxyType({}),
+    **more: str,
+) -> subprocess.CompletedProcess[str]:
+    """A program that has ended with ``status`` (None: any), and what it said; it finds this
+    checkout's modules. ``env``: its whole environment, with ``also`` and ``more`` besides."""
+    if env is None:
+        kept = {name: value for name, value in os.environ.items() if name not in UNSET}
+        env = {**kept, "PYTHONPATH": python_path()}
+    given = {**env, **also, **more}
+    done = subprocess.run([*map(str, words)], cwd=cwd, env=given, capture_output=True, text=True)
+    assert status in (None, done.returncode), done.stdout + done.stderr
+    return done
 
 
 def program(folder: Path, name: str, body: str) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from openkpu_tools import command, registry
 from openkpu_tools.flows import synth
 from openkpu_tools.flows.asic import flow as asic
 from openkpu_tools.flows.asic import macros as asic_macros
@@ -179,11 +178,3 @@ def test_what_is_recorded(monkeypatch, tmp_path, capsys) -> None:
     assert asic.asic_judged(found | {"mhz": 97.0}, compare) == 1
     assert re.search(r"97.0 MHz, recorded 100000 at 100.0", capsys.readouterr().out)
     assert asic.asic_judged(found | {"mhz": 9.0}, asic.asic_arguments([])) == 0
-
-
-@pytest.mark.parametrize("name", ["asic", "fpga", "gates", "equivalence"])
-def test_unknown_configuration(name: str, capsys) -> None:
-    """One line that names it."""
-    assert command.run_command(registry.dispatch, [name, "--config=giant"]) == 2
-    said = capsys.readouterr().err
-    assert "giant" in said and said.count("\n") == 1

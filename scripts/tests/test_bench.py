@@ -10,7 +10,7 @@ import pytest
 from models.tests.test_kmodel_real import shared
 from openkpu import configs
 from openkpu.checkout import ROOT
-from openkpu_tools import command, marked
+from openkpu_tools import marked
 from openkpu_tools.benchmarks import bench, bench_goals, bench_tables
 from openkpu_tools.benchmarks.bench_goals import Goal
 from openkpu_tools.benchmarks.bench_tables import BenchRun
@@ -50,13 +50,6 @@ def report(cycles: int) -> dict:
     end = {"cycles": cycles + 20, "roofline_cycles": 95}
     totals = {**layer, "end_to_end": end}
     return {"config": "nano", "layers": [layer], "totals": totals}
-
-
-@pytest.mark.parametrize("name", ["rows", "targets", "others"])
-def test_page_has_the_record(name: str) -> None:
-    """Tables that need no published model."""
-    table = marked.part(bench_tables.PAGE, f"bench-{name}")
-    assert table == "\n".join(bench_tables.TABLES[name](RECORD))
 
 
 def test_tables_go_to_the_page(tmp_path: Path) -> None:
@@ -255,8 +248,3 @@ def test_rows_of_the_k210() -> None:
         name = BenchRun("k210_rows", "k210", bus, [], source="k210_rows").name
         for size, silicon in bench_tables.SILICON.items():
             assert RECORD[name][f"k210_{size}"][0] < silicon
-
-
-def test_bad_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run_command(bench.main, ["--quick", "--record"]) == command.BAD_REQUEST
-    assert capsys.readouterr().err.count("\n") == 1

@@ -3,12 +3,12 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from openkpu.checkout import ROOT
+from scripts.tests.checkouts import ran
 from scripts.tests.test_docs import DOCS, blocks, section
 
 pytestmark = pytest.mark.skipif(not shutil.which("cmake"), reason="there is no cmake on the path")
@@ -38,17 +38,12 @@ def lists(folder: Path, *lines: str) -> None:
     (folder / "CMakeLists.txt").write_text("\n".join(text) + "\n")
 
 
-def cmake(*words: str | Path) -> None:
-    done = subprocess.run(["cmake", *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def built(folder: Path, *options: str) -> str:
     """What the program of a project prints."""
     build = folder / "build"
-    cmake("-S", folder, "-B", build, *options)
-    cmake("--build", build)
-    return subprocess.run([build / "main"], capture_output=True, text=True, check=True).stdout
+    ran("cmake", "-S", folder, "-B", build, *options)
+    ran("cmake", "--build", build)
+    return ran(build / "main").stdout
 
 
 @pytest.mark.check
@@ -66,13 +61,8 @@ def test_added_as_a_folder(tmp_path: Path) -> None:
     lists(tmp_path / "port", *lines)
     (tmp_path / "port" / "my_port.h").write_text(PORT)
     assert built(tmp_path / "port", "-DOPENKPU_PORT=my_port.h").startswith(version)
-    symbols = subprocess.run(
-        ["nm", "--defined-only", *(tmp_path / "port" / "build").rglob("libopenkpu.a")],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "nothing_there" in symbols
+    (library,) = (tmp_path / "port" / "build").rglob("libopenkpu.a")
+    assert "nothing_there" in ran("nm", "--defined-only", library).stdout
 
 
 @pytest.mark.check
@@ -81,9 +71,9 @@ def test_installed(tmp_path: Path) -> None:
     where = tmp_path / "usr"
     (tmp_path / "my_port.h").write_text(PORT)
     port = f"-DOPENKPU_PORT={tmp_path / 'my_port.h'}"
-    cmake("-S", ROOT / "sw", "-B", tmp_path / "build", port)
-    cmake("--build", tmp_path / "build")
-    cmake("--install", tmp_path / "build", "--prefix", where)
+    ran("cmake", "-S", ROOT / "sw", "-B", tmp_path / "build", port)
+    ran("cmake", "--build", tmp_path / "build")
+    ran("cmake", "--install", tmp_path / "build", "--prefix", where)
     names = {file.name for file in (where / "include" / "openkpu").iterdir()}
     assert names == {"openkpu.h", "openkpu_port.h", "openkpu_regs.h", "my_port.h"}
     (tmp_path / "my_port.h").unlink()

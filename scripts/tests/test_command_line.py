@@ -3,7 +3,6 @@
 
 import contextlib
 import io
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from openkpu.checkout import ROOT
 from openkpu_tools import command
 from openkpu_tools.commands import sim as sim_command
+from scripts.tests.checkouts import ran
 
 pytestmark = pytest.mark.check
 
@@ -21,13 +21,7 @@ GOOD = ROOT / "models/tests/data/vectors/raw_pool0.npz"
 
 
 def sim(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "openkpu_tools.commands.sim", *args],
-        cwd=ROOT,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-    )
+    return ran(sys.executable, "-m", "openkpu", "sim", *args, status=None, also=env)
 
 
 def sim_here(*args: str) -> subprocess.CompletedProcess[str]:
@@ -87,8 +81,7 @@ def test_missing_simulator(tmp_path: Path) -> None:
 def test_core_alone() -> None:
     """The core's package without the one of the commands has no commands to run."""
     env = {"PYTHONPATH": str(ROOT / "models")}
-    words = [sys.executable, "-m", "openkpu", "sim"]
-    result = subprocess.run(words, cwd=ROOT / "models", env=env, capture_output=True, text=True)
+    result = ran(sys.executable, "-m", "openkpu", "sim", status=2, env=env, cwd=ROOT / "models")
     complains(result, "no package openkpu_tools")
 
 
@@ -102,9 +95,7 @@ from openkpu_tools.__main__ import main
 sys.exit(main(["stalls", "--help"]))
 """
     for name, status in (("numpy", 2), ("openkpu_tools.commands.stalls", 1)):
-        words = [sys.executable, "-c", code, name]
-        result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-        assert result.returncode == status
+        result = ran(sys.executable, "-c", code, name, status=status)
         if status == 2:
             complains(result, "numpy", "make setup")
         else:

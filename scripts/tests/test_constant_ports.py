@@ -2,12 +2,12 @@
 """Ports that docs/integration.md calls constant: they have that value, on each top."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from openkpu.checkout import ROOT
+from scripts.tests.checkouts import ran
 
 PAGE = (ROOT / "docs" / "integration.md").read_text()
 ROW = re.compile(r"^\| `(m_\w+)` \| out \| (\d+) \| constant ([01]+)\b", re.MULTILINE)
@@ -35,7 +35,6 @@ def test_constant_ports(top: str, prefix: str, count: int, tmp_path: Path) -> No
     files = sorted(map(str, ROOT.glob("rtl/**/*.v")))
     build = ["iverilog", "-g2005", "-s", "bench", f"-I{ROOT / 'rtl/include'}", "-o", "bench"]
     for command in ([*build, "bench.v", *files], ["vvp", "-n", "bench"]):
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        done = ran(*command, cwd=tmp_path)
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("m_")]
     assert {words[0]: words[1] for words in lines} == wanted

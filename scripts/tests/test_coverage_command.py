@@ -7,6 +7,7 @@ import pytest
 
 from openkpu_tb.coverage import report, summary
 from openkpu_tools.verification import coverage as command
+from scripts.tests.conftest import Refused
 from tb.coverage.test_report import small_result
 
 
@@ -25,10 +26,9 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "write_coverage_report", lambda result, out, root: None)
 
 
-def test_command_without_data(quick: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs that left nothing: one line, status 2."""
-    assert command.main(["--share"]) == 2
-    assert capsys.readouterr().err == "coverage: no simulation has left code coverage\n"
+def test_command_without_data(quick: None, refused: Refused) -> None:
+    """Runs that left nothing."""
+    refused(["coverage", "--share"], "no simulation has left code coverage", printed=True)
 
 
 @pytest.mark.parametrize(

@@ -69,15 +69,3 @@ def test_time_line() -> None:
     assert (red[..., 0] - red[..., 1] > 60).any()
     right = np.array(without).astype(int)
     assert not (right[..., 0] - right[..., 1] > 60).any()
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--vectors", ".", "--png=a.png"], "--png and --vectors together"),
-        (["--golden", "--check"], "--golden and --check together"),
-    ],
-)
-def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sim.main(words) == 2
-    assert said in capsys.readouterr().err

@@ -3,7 +3,6 @@
 
 import itertools
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from openkpu.arithmetic.activation import ROUNDINGS, carry_shift
 from openkpu.checkout import ROOT
 from openkpu.layer.argument import FIELDS
 from openkpu.layer.regmap import AI_RAM, ERROR_CODES, OFFSETS
+from scripts.tests.checkouts import ran
 
 DOCS = ROOT / "docs"
 TOP = ROOT / "rtl" / "openkpu_top.v"
@@ -111,7 +111,7 @@ def elaborate(*arguments: str) -> str:
     """What Icarus says of the device with some changes."""
     command = ["iverilog", "-g2005", "-Wall", "-Wno-sensitivity-entire-array", "-Irtl/include"]
     command += ["-Wno-timescale", "-tnull", *arguments, *map(str, RTL)]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    result = ran(*command, status=None)
     said = (result.stdout + result.stderr).strip()
     assert bool(said) or result.returncode == 0
     return said

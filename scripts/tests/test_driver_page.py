@@ -3,7 +3,6 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,16 +12,12 @@ from openkpu.checkout import ROOT
 from openkpu.export import image
 from openkpu_tools.commands.compiled import export
 from openkpu_tools.documents import driver_code
+from scripts.tests.checkouts import ran
 
 PAGE = (ROOT / "docs" / "driver.md").read_text()
 FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
 INCLUDES = [f"-I{ROOT / name}" for name in ("sw", "include")]
 DRIVER = sorted((ROOT / "sw").glob("*.c"))
-
-
-def compiled(*words: object) -> None:
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_code_compiles(tmp_path: Path) -> None:
@@ -34,18 +29,17 @@ def test_code_compiles(tmp_path: Path) -> None:
     (tmp_path / "uio_port.h").write_text(header)
     (tmp_path / "uio_port.c").write_text("#define _POSIX_C_SOURCE 200809L\n" + port)
     common = ["-std=c99", *FLAGS, *INCLUDES, f"-I{tmp_path}", "-c", "-o", tmp_path / "made.o"]
-    compiled("gcc", *common, tmp_path / "first.c")
+    ran("gcc", *common, tmp_path / "first.c")
     for file in (tmp_path / "uio_port.c", *DRIVER):
-        compiled("gcc", *common, '-DOPENKPU_PORT="uio_port.h"', file)
+        ran("gcc", *common, '-DOPENKPU_PORT="uio_port.h"', file)
 
 
 def test_driver_is_c_and_cplusplus(tmp_path: Path) -> None:
     """Each file with the default port as C99, C11 and, unchanged, C++; the header declares C."""
     for file in DRIVER:
         for language in (["gcc", "-std=c99"], ["gcc", "-std=c11"], ["g++", "-x", "c++"]):
-            compiled(*language, *FLAGS, *INCLUDES, "-c", "-o", tmp_path / "made.o", file)
-    names = subprocess.run(["nm", tmp_path / "made.o"], capture_output=True, text=True).stdout
-    assert " openkpu_text" in names
+            ran(*language, *FLAGS, *INCLUDES, "-c", "-o", tmp_path / "made.o", file)
+    assert " openkpu_text" in ran("nm", tmp_path / "made.o").stdout
 
 
 def test_driver_calls_nothing_of_a_library(tmp_path: Path) -> None:
@@ -53,11 +47,8 @@ def test_driver_calls_nothing_of_a_library(tmp_path: Path) -> None:
     defined, needed = set(), set()
     for file in DRIVER:
         made = tmp_path / f"{file.stem}.o"
-        compiled(
-            "gcc", "-std=c99", "-Os", "-fno-stack-protector", *INCLUDES, "-c", "-o", made, file
-        )
-        said = subprocess.run(["nm", made], capture_output=True, text=True, check=True).stdout
-        for kind, name in re.findall(r"^[0-9a-f ]{16} (\w) (\S+)$", said, re.MULTILINE):
+        ran("gcc", "-std=c99", "-Os", "-fno-stack-protector", *INCLUDES, "-c", "-o", made, file)
+        for kind, name in re.findall(r"^[0-9a-f ]{16} (\w) (\S+)$", ran("nm", made).stdout, re.M):
             (needed if kind == "U" else defined).add(name)
     assert needed - defined <= {"memcpy", "memset"}, needed - defined
 
@@ -71,11 +62,7 @@ def test_cppcheck_finds_nothing() -> None:
     left_out += ["normalCheckLevelMaxBranches", "missingInclude", "unmatchedSuppression"]
     words = [tool, "--std=c99", "--enable=all", "--quiet", "--error-exitcode=1", "--inline-suppr"]
     words += [f"--suppress={name}" for name in left_out]
-    files = map(str, [*DRIVER, ROOT / "tb" / "soc" / "driver_tests.c"])
-    done = subprocess.run(
-        [*words, *INCLUDES, f"-I{ROOT / 'tb' / 'soc'}", *files], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    ran(*words, *INCLUDES, f"-I{ROOT / 'tb' / 'soc'}", *DRIVER, ROOT / "tb/soc/driver_tests.c")
 
 
 def test_every_function_is_declared_and_defined() -> None:

@@ -19,10 +19,11 @@ from openkpu.export import source, texts
 from openkpu.export.image import NOWHERE, ExportError, config_word, image
 from openkpu.generators.generate_products import random_product
 from openkpu.network.network import Network
-from openkpu_tools.command import UsageError
 from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import export
 from openkpu_tools.foreign import train_networks
+from scripts.tests.checkouts import ran
+from scripts.tests.conftest import Refused
 
 BASE = 0x80000000
 TFLITE = ROOT / "models" / "openkpu" / "digits" / "separable_int8.tflite"
@@ -70,8 +71,7 @@ def test_files_hold_the_same_image(tmp_path: Path, capsys: pytest.CaptureFixture
     )
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     command = ["gcc", *flags, "-o", tmp_path / "check", code, tmp_path / "net.c"]
-    built = subprocess.run(command, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
+    ran(*command)
     assert subprocess.run([tmp_path / "check"], capture_output=True, check=True).stdout == data
 
 
@@ -105,16 +105,13 @@ def test_linker_places_the_image(chip: str, base: int, tmp_path: Path) -> None:
     elf = tmp_path / "elf"
     link = ["ld", "--gc-sections", "-static", "-e", "_start", "-T", "net.ld", "-T", "chip.ld"]
     for command in (["gcc", *flags, "main.c", "net.c"], [*link, "-o", elf, "main.o", "net.o"]):
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    said = subprocess.run(["nm", elf], capture_output=True, text=True, check=True).stdout
-    symbols = {line.split()[-1]: int(line.split()[0], 16) for line in said.splitlines()}
+        ran(*command, cwd=tmp_path)
+    symbols = {line.split()[-1]: int(line[:16], 16) for line in ran("nm", elf).stdout.splitlines()}
     assert symbols["net_image"] == base
     assert 0x1000 < symbols["_etext"] <= symbols["data"] < symbols["bss"] < symbols["_end"] < 0x2000
-    said = subprocess.run(["objdump", "-h", elf], capture_output=True, text=True, check=True).stdout
     found = {
         w[1]: [int(n, 16) for n in w[2:5]]
-        for w in map(str.split, said.splitlines())
+        for w in map(str.split, ran("objdump", "-h", elf).stdout.splitlines())
         if w[2:] and w[0].isdigit()
     }  # size, address, address of loading
     size = (tmp_path / "net.bin").stat().st_size
@@ -127,52 +124,6 @@ def words_of_header(folder: Path) -> dict[str, str]:
     """The macros of net.h."""
     lines = (folder / "net.h").read_text().splitlines()
     return {w[1]: w[2].rstrip("u") for w in map(str.split, lines) if w[:1] == ["#define"] and w[2:]}
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("--base", "0x80000004"), "--base=0x80000004: expected a multiple of 8"),
-        (("--base", "08"), "--base='08': expected an address, for example 0x80000000"),
-        (("--base", "0xfffff000"), "expected them to end below 4 GiB"),
-        (
-            ("--memory", "1000"),
-            "--memory=1000: expected 13568 bytes or more, 13440 of them for the",
-        ),
-        (
-            ("--output", "FOLDER"),
-            "FOLDER: is a folder, expected the first part of the files' names",
-        ),
-        (
-            ("--output", "openkpu"),
-            "openkpu: the driver's begin with openkpu, expected another name",
-        ),
-        (("--output", "OpenKPU_AI"), "the driver's begin with openkpu, expected another name by"),
-        (("--output", "string"), "--output=string: string.h is a header of C, expected another"),
-        (("--config", "nano_fpga", "--model", "EMPTY"), "EMPTY"),
-        (
-            ("--config", "nano_fpga", "--model", "WHOLE_RAM"),
-            "network.npz: layer 0: BAD_ADDR: output",
-        ),
-    ],
-)
-def test_bad_requests(
-    given: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One line, exit status 2, and no file."""
-    empty = tmp_path / "EMPTY"
-    empty.write_bytes(b"")
-    (tmp_path / "FOLDER").mkdir()
-    made = {"EMPTY": str(empty), "FOLDER": str(tmp_path / "FOLDER")}
-    made["WHOLE_RAM"] = str(TFLITE.with_name("network.npz"))
-    given = tuple(made.get(word, word) for word in given)
-    try:
-        assert run(tmp_path, *given) == 2
-        error = capsys.readouterr().err
-    except UsageError as usage:  # of the command line, which run_command prints
-        error = f"{usage}\n"
-    assert said in error and error.count("\n") == 1
-    assert {path.name for path in tmp_path.iterdir()} == {"EMPTY", "FOLDER"}
 
 
 def test_a_host_in_the_middle_is_refused() -> None:
@@ -233,9 +184,9 @@ def test_names_and_comments_are_safe() -> None:
 def driver(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The driver's image functions as a library of this machine."""
     made = tmp_path_factory.mktemp("driver") / "image.so"
-    files = [str(ROOT / "sw" / f"openkpu{part}.c") for part in ("", "_image")]
+    files = [ROOT / "sw" / f"openkpu{part}.c" for part in ("", "_image")]
     flags = ["-std=c99", "-shared", "-fPIC", f"-I{ROOT / 'sw'}", f"-I{ROOT / 'include'}"]
-    subprocess.run(["gcc", *flags, "-o", str(made), *files], check=True)
+    ran("gcc", *flags, "-o", made, *files)
     return ctypes.CDLL(str(made))
 
 
@@ -325,23 +276,17 @@ def test_results_of_words(driver: ctypes.CDLL) -> None:
 
 
 def test_a_float_model_is_compiled_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], refused: Refused
 ) -> None:
     """One line says how to get an .okpu file; that file is exported."""
     pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
-    params = {
-        key.partition("/")[2]: value
-        for key, value in train_networks.load_params().items()
-        if key.startswith("separable")
-    }
+    params = train_networks.own_params(train_networks.load_params(), "separable")
     made = train_networks.float_onnx(train_networks.NETWORKS["separable"], params)
     model, samples, program = (tmp_path / n for n in ("float.onnx", "x.npy", "net.okpu"))
     model.write_bytes(made.SerializeToString())
     np.save(samples, digits.load_data()[0].images[:8].astype(np.float32) / 16)
-    assert run(tmp_path, "--model", str(model)) == 2
-    error = capsys.readouterr().err
-    assert "float.onnx: a float model, expected a quantised one, or the .okpu file" in error
-    assert error.count("\n") == 1
+    text = "float.onnx: a float model, expected a quantised one, or the .okpu file"
+    refused(["export", "--model", str(model), "--output", str(tmp_path / "net")], text)
     words = [str(model), "--calibration", str(samples), "-o", str(program), "--config", "nano"]
     assert compile_command.main(words) == 0
     assert run(tmp_path, "--model", str(program), "--config", "nano") == 0

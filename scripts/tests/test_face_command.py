@@ -20,6 +20,7 @@ from openkpu.compiler.form.graph import Tensor
 from openkpu_tools.commands import sim
 from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import quantise
+from scripts.tests.conftest import Refused
 
 Image = pytest.importorskip("PIL.Image", reason="make setup GROUPS=models brings Pillow")
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
@@ -148,7 +149,7 @@ def test_refused(
     more: list[str],
     text: str,
     place: Path,
-    capsys: pytest.CaptureFixture[str],
+    refused: Refused,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In one line, before anything runs."""
@@ -158,18 +159,7 @@ def test_refused(
     if "--image" in more:
         at = arguments.index("--image")
         del arguments[at : at + 2]
-    assert sim.main([*arguments, *more]) == 2
-    said = capsys.readouterr()
-    assert text in said.err and said.err.count("\n") == 1
-    assert "inference" not in said.out
-
-
-@pytest.mark.parametrize("name", ["detector", "png"])
-def test_of_a_picture(name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    value = str(place / ("side.json" if name == "detector" else "x.png"))
-    arguments = ["--golden", "--model", str(place / "net.tflite"), f"--{name}", value]
-    assert sim.main(arguments) == 2
-    assert f"--{name} without --image" in capsys.readouterr().err
+    refused(["sim", *arguments, *more], text, printed=True)
 
 
 # ------------------------------------------------------------------------ folders of pictures
@@ -192,7 +182,9 @@ def test_every_picture_counts(place: Path) -> None:
     assert np.array_equal(grey[:, 0], grey[:, 1]) and np.ptp(grey) > 0.3
 
 
-def test_other_files_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_files_are_named(
+    place: Path, capsys: pytest.CaptureFixture[str], refused: Refused
+) -> None:
     """By each command that calibrates; many of them in a short line."""
     folder = place / "mixed"
     folder.mkdir()
@@ -208,9 +200,7 @@ def test_other_files_are_named(place: Path, capsys: pytest.CaptureFixture[str]) 
     (folder / "b.jpg").write_bytes(b"\xff\xd8\xff no picture")
     (folder / "c.jpg").symlink_to("moved.jpg")
     for name, text in (("b.jpg", "no picture that can be read"), ("c.jpg", "No such file")):
-        assert quantise.main(arguments) == 2
-        error = capsys.readouterr().err
-        assert f"{name}: {text}" in error and error.count("\n") == 1
+        refused(["quantise", *arguments], f"{name}: {text}")
         (folder / name).unlink()
 
 

@@ -3,55 +3,51 @@
 
 import itertools
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from models.tests import exported
-from models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu import digits
-from openkpu_tools import command
 from openkpu_tools.command import folder as folder_type
 from openkpu_tools.command import path, there
-from openkpu_tools.registry import COMMANDS, dispatch
+from openkpu_tools.registry import COMMANDS
+from scripts.tests.conftest import Refused
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
 SECONDS = 60  # a command that waits for its file would do so for ever
-MODEL = ["--model", "good.kmodel"]
+MODEL = ["--model", "m.kmodel"]
 GOOD = {  # what else a command needs to get to a file: by command and argument
-    ("sim", "model"): ["--golden", "--image", "good.png"],
+    ("sim", "model"): ["--golden", "--image", "p.png"],
     ("sim", "image"): ["--golden", *MODEL],
-    ("sim", "detector"): ["--golden", *MODEL, "--image", "good.png"],
+    ("sim", "detector"): ["--golden", *MODEL, "--image", "p.png"],
     ("sim", "vectors"): ["--golden"],
     ("sim", "network"): ["--golden"],
-    ("sim", "input"): ["--golden", "--network", "good.npz"],
+    ("sim", "input"): ["--golden", "--network", "n.npz"],
     ("sim", "matmul"): ["--golden"],
-    ("sim", "labels"): ["--golden", "--model", "good.onnx"],
-    ("sim", "calibration"): ["--golden", "--model", "float.onnx"],
+    ("sim", "labels"): ["--golden", "--model", "q.onnx"],
+    ("sim", "calibration"): ["--golden", "--model", "f.onnx"],
     ("compile", "model"): [],
-    ("compile", "calibration"): ["float.onnx"],
-    ("quantise", "model"): ["--calibration", "good.png"],
-    ("quantise", "calibration"): ["float.onnx"],
+    ("compile", "calibration"): ["f.onnx"],
+    ("quantise", "model"): ["--calibration", "p.png"],
+    ("quantise", "calibration"): ["f.onnx"],
     ("export", "model"): [],
     ("soc", "model"): [],
     ("judge", "model"): [],
     ("predict", "model"): [],
-    ("predict", "calibration"): ["--model", "float.onnx"],
+    ("predict", "calibration"): ["--model", "f.onnx"],
     ("predict", "network"): [],
-    ("stream", "calibration"): ["--model", "float.onnx"],
+    ("stream", "calibration"): ["--model", "f.onnx"],
     ("predict", "matmul"): [],
     ("stream", "network"): [],
     ("stream", "model"): [],
-    ("stream", "input"): ["--network", "good.npz"],
+    ("stream", "input"): ["--network", "n.npz"],
     ("stalls", "report"): [],
     ("kmodel", "file"): [],
-    ("kmodel", "image"): ["good.kmodel"],
-    ("kmodel", "detector"): ["good.kmodel", "--image", "good.png"],
+    ("kmodel", "image"): ["m.kmodel"],
+    ("kmodel", "detector"): ["m.kmodel", "--image", "p.png"],
     ("testplan", "results"): [],
     ("gates", "netlist"): ["--config=nano_fpga"],
 }
@@ -95,19 +91,12 @@ def test_every_file_argument_is_here() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Good files and wrong ones."""
-    place = tmp_path_factory.mktemp("files")
-    (place / "good.kmodel").write_bytes(CONTAINERS["v3"])
-    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(place / "good.png")
-    digits.load_network().save(place / "good.npz")
-    (place / "good.onnx").write_bytes((digits.FOLDER / "residual_qdq.onnx").read_bytes())
-    (place / "float.onnx").write_bytes(exported.classifier(exported.OLD, "relu"))
+    place = Path(shutil.copytree(samples, tmp_path_factory.mktemp("files") / "all"))
     os.mkfifo(place / "pipe")
-    (place / "folder").mkdir()
     (place / "device").symlink_to("/dev/null")
     (place / "zeros").symlink_to("/dev/zero")
-    (place / "empty").touch()
     (place / "unreadable").symlink_to("/proc/self/mem")  # for root, too
     (place / "text").write_text("nothing of that kind\n")
     with (place / "large").open("wb") as stream:
@@ -143,19 +132,16 @@ def test_one_line(
     argument: str,
     wrong: str,
     folder: Path,
+    refused: Refused,
     monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(folder)
     action = next(a for a in COMMANDS[name].parser()._actions if a.dest == argument)
-    option = [] if not action.option_strings else [action.option_strings[0]]
     files = [wrong, wrong] if argument == "matmul" else [wrong]
-    words = [name, *option, *files] if option else [name, *files]
-    good = GOOD[name, argument]
-    words = [name, *good, *words[1:]]
-    assert command.run_command(dispatch, words) == 2
-    out, err = capfd.readouterr()
-    lines = [text for text in err.splitlines() if "builds go to" not in text]
-    assert len(lines) == 1 and f"{wrong}: " in lines[0], (out, err)
+    line = refused(
+        [name, *GOOD[name, argument], *action.option_strings[:1], *files],
+        f"{wrong}: ",
+        printed=True,
+    )
     if wrong in ("pipe", "folder", "device", "zeros") and (name, argument) != ("sim", "vectors"):
-        assert "expected a" in lines[0]
+        assert "expected a" in line

@@ -27,11 +27,7 @@ POINTS = 0.5
 @pytest.mark.parametrize("network", script.NETWORKS)
 @pytest.mark.tier(check=["separable"])
 def test_digits(network: str, tmp_path: Path) -> None:
-    params = {
-        key.partition("/")[2]: value
-        for key, value in script.load_params().items()
-        if key.startswith(network)
-    }
+    params = script.own_params(script.load_params(), network)
     path = tmp_path / "net.onnx"
     path.write_bytes(script.float_onnx(script.NETWORKS[network], params).SerializeToString())
     seen, held = digits.load_data()

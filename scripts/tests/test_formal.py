@@ -10,6 +10,7 @@ import pytest
 from openkpu_tools import command
 from openkpu_tools.entries import verification
 from openkpu_tools.flows import formal, proofs
+from scripts.tests.conftest import Refused
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("formal")]
 
@@ -133,32 +134,23 @@ def test_long_proofs_are_of_what_stands_there(design: Path, capsys: pytest.Captu
     assert status("--record") == 1 and status("--quick") == 1, "what fails is not recorded"
 
 
-def refused(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
-    """The one line that a bad request gets."""
-    assert command.run_command(formal.main, arguments) == command.BAD_REQUEST
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1
-    return said.err
-
-
 def test_bad_requests_are_one_line(
-    design: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+    design: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "'fifo': expected a module or a folder of the RTL" in refused(["fifo"], capsys)
+    refused(["formal", "fifo"], "'fifo': expected a module or a folder of the RTL")
     (design / "rtl" / "fifo.v").touch()
-    said = refused(["fifo"], capsys)
-    assert "no proof of module 'fifo', expected one of counter" in said
+    refused(["formal", "fifo"], "no proof of module 'fifo', expected one of counter")
     fault = LIST.replace("n == 4'd9", "n == 4'd8")
     (design / proofs.LIST).write_text(fault)
-    assert "does not stand there once" in refused(["--mutants"], capsys)
+    refused(["formal", "--mutants"], "does not stand there once")
     (design / proofs.LIST).write_text(LIST + "deep = 4\n")
-    assert "deep" in refused([], capsys)
+    refused(["formal"], "deep")
     (design / proofs.LIST).write_text(LIST)
     bare = PROPERTIES.replace("    //: It becomes nine.\n", "")
     (design / "rtl" / "counter_props.vh").write_text(bare)
-    assert "a property without a meaning" in refused([], capsys)
+    refused(["formal"], "a property without a meaning")
     monkeypatch.setattr(formal, "SOLVER", "yices-that-is-not-there")
-    assert "yices-that-is-not-there is missing; `make setup`" in refused([], capsys)
+    refused(["formal"], "yices-that-is-not-there is missing; `make setup`")
 
 
 def test_every_proof_is_well_formed() -> None:

@@ -7,9 +7,7 @@ runs; here is what holds for the tests around them. That every import is a file 
 
 import ast
 import functools
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from openkpu.checkout import ROOT, python_path, source_roots
+from scripts.tests.checkouts import ran
 
 pytestmark = pytest.mark.check
 
@@ -130,18 +129,6 @@ def test_nothing_patches_paths() -> None:
     assert not patched
 
 
-def contracts(tree: Path) -> subprocess.CompletedProcess[str]:
-    """What import-linter says of the packages in a tree."""
-    linter = Path(sys.executable).parent / "lint-imports"
-    return subprocess.run(
-        [linter, "--no-cache"],
-        cwd=tree,
-        env={**os.environ, "PYTHONPATH": python_path(tree)},
-        capture_output=True,
-        text=True,
-    )
-
-
 @pytest.mark.parametrize(
     ("file", "line", "contract"),
     [
@@ -164,7 +151,8 @@ def test_contracts(tmp_path: Path, file: str, line: str, contract: str) -> None:
         shutil.copytree(ROOT / root / package, tmp_path / root / package)
     with (tmp_path / file).open("a") as source:
         source.write(f"{line}\n")
-    said = contracts(tmp_path)
+    linter = Path(sys.executable).parent / "lint-imports"
+    said = ran(linter, "--no-cache", cwd=tmp_path, status=None, PYTHONPATH=python_path(tmp_path))
     broken = [row for row in said.stdout.splitlines() if row.endswith(" BROKEN")]
     if not contract:
         assert said.returncode == 0 and not broken and " 0 broken" in said.stdout, said

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -17,18 +16,13 @@ from openkpu.layer.regdesc import access, compile_map, reset
 from openkpu.layer.regmap import OFFSETS
 from openkpu_tb.core.registers import Err
 from openkpu_tb.simrun import prepare_path
-from openkpu_tools.command import run_command
 from openkpu_tools.documents import integration_files, register_formats
 from openkpu_tools.documents.svd import svd
+from scripts.tests.checkouts import ran
 from scripts.tests.test_docs import DOCS, blocks, ports, section
 
 FIRST = ROOT / "tb" / "first_layer"
 NAME = "openkpu:ip:openkpu"
-
-
-def test_current() -> None:
-    """Every file is what the tree, the configurations and the golden model say."""
-    assert integration_files.main(["--check"]) == 0
 
 
 def test_stale_files_are_named(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -50,10 +44,8 @@ def first_layer(folder: Path, *more: str) -> str:
     """Output of the bench, with the data of a folder."""
     rtl = [str(ROOT / name) for name in integration_files.rtl_sources()]
     command = ["iverilog", "-g2005", f"-I{ROOT}/rtl/include", f"-I{FIRST}", "-o", "bench", *more]
-    command += ["-s", "first_layer_tb", str(FIRST / "first_layer_tb.v"), *rtl]
-    subprocess.run(command, cwd=folder, check=True)
-    done = subprocess.run(["vvp", "bench"], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout
+    ran(*command, "-s", "first_layer_tb", FIRST / "first_layer_tb.v", *rtl, cwd=folder)
+    return ran("vvp", "bench", cwd=folder).stdout
 
 
 @pytest.mark.check
@@ -74,9 +66,7 @@ def test_first_layer(tmp_path: Path) -> None:
 def fusesoc(folder: Path, *words: str) -> str:
     """What FuseSoC says; it must succeed."""
     prepare_path()
-    command = [sys.executable, "-m", "fusesoc.main", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ran(sys.executable, "-m", "fusesoc.main", *words, cwd=folder)
     return done.stdout + done.stderr
 
 
@@ -241,10 +231,3 @@ def test_svd(tmp_path: Path) -> None:
     (values,) = code.enumerated_values
     codes = {value.name: value.value for value in values.enumerated_values}
     assert codes == {error.name: error.value for error in Err}
-
-
-def test_register_formats_refuse_a_file(tmp_path: Path, capsys) -> None:
-    file = tmp_path / "out"
-    file.touch()
-    assert run_command(register_formats.main, [str(file)]) == 2
-    assert str(file) in capsys.readouterr().err

@@ -11,6 +11,7 @@ from openkpu import digits
 from openkpu.judges import agreement, litert, mlperf, ort
 from openkpu_tools import command, marked
 from openkpu_tools.verification import judge
+from scripts.tests.conftest import Refused
 
 pytest.importorskip("ai_edge_litert", reason="make setup GROUPS=test brings LiteRT")
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=test brings onnxruntime")
@@ -38,27 +39,11 @@ def test_not_explained(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     assert "not explained" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ([], "expected a model, --table, --floats or --write"),
-        ([str(MODEL), "--table"], "expected a model, --table, --floats or --write"),
-        (["nothing.onnx"], "nothing.onnx: No such file"),
-        ([str(digits.DATA)], "no model, expected one of .tflite, .onnx"),
-    ],
-)
-def test_bad_request(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run_command(judge.main, words) == command.BAD_REQUEST
-    err = capsys.readouterr().err
-    assert text in err and err.count("\n") == 1
-
-
 def test_write_needs_all_models(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, refused: Refused, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENKPU_SHARED", str(tmp_path))
-    assert command.run_command(judge.main, ["--write"]) == command.BAD_REQUEST
-    assert "OPENKPU_SHARED names the folder" in capsys.readouterr().err
+    refused(["judge", "--write"], "OPENKPU_SHARED names the folder")
 
 
 def test_page_has_every_model() -> None:

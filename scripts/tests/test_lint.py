@@ -2,13 +2,13 @@
 """`make lint`: the type checker is one of its linters, and finds what it should."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from openkpu.checkout import ROOT
 from openkpu_tools.verification import lint
+from scripts.tests.checkouts import ran
 
 pytestmark = pytest.mark.check
 
@@ -34,7 +34,6 @@ def test_types_are_checked(text: str, rule: str, tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "openkpu").symlink_to(ROOT / "models" / "openkpu")
     (tmp_path / "models" / "made.py").write_text(text)
-    words = [*types.command, "models/made.py"]
-    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    found = ran(*types.command, "models/made.py", cwd=tmp_path, status=None)
     assert (found.returncode != 0) == bool(rule), found.stdout + found.stderr
     assert rule in found.stdout, found.stdout

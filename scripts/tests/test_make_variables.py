@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openkpu.checkout import ROOT, python_path
+from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
-from scripts.tests.test_openkpu_command import ENV, VECTOR, make
+from scripts.tests.checkouts import ran
+from scripts.tests.test_openkpu_command import VECTOR, make
 
 pytestmark = pytest.mark.check
 
@@ -175,11 +176,8 @@ def test_exported_golden_runs_the_rtl() -> None:
 
 def test_a_make_in_a_command_has_no_variables_of_its_caller() -> None:
     """`make check SEED=7` runs targets that have no SEED: MAKEFLAGS ends with the command."""
-    run = [sys.executable, "-c", LAUNCHED]
-    env = {**ENV, "PYTHONPATH": python_path(), "MAKEFLAGS": " -- SEED=7", "MAKELEVEL": "1"}
-    env |= {"OPENKPU_GIVEN": "SEED", "SEED": "7", "MFLAGS": "-k"}
-    found = subprocess.run(run, cwd=ROOT, env=env, capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
+    env = {"MAKEFLAGS": " -- SEED=7", "MAKELEVEL": "1", "OPENKPU_GIVEN": "SEED", "MFLAGS": "-k"}
+    found = ran(sys.executable, "-c", LAUNCHED, SEED="7", also=env)
     assert "MAKEFLAGS" not in found.stdout and "MFLAGS" not in found.stdout
     assert "MAKELEVEL" not in found.stdout and "'SEED': '7'" in found.stdout, found.stdout
 

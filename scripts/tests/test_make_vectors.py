@@ -14,7 +14,6 @@ from openkpu.generators.shapes import K210_ROWS, SETS, TARGETS, benchmark
 from openkpu.layer.conv import needed_macs
 from openkpu.layer.golden import run_layer
 from openkpu.layer.vectors import load_cases
-from openkpu_tools import command
 from openkpu_tools.commands.make_vectors import main
 
 
@@ -51,12 +50,6 @@ def test_mobilenet_halves_maps_in_1x1_layers() -> None:
     assert [shapes[number - 1][6] for number in pooled[1:]] == [True] * 4
     for before, after in itertools.pairwise(shapes):
         assert after[1] == before[4] and after[2] * (2 if before[7] else 1) == before[2]
-
-
-def test_bad_folder_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("")
-    assert command.run_command(main, [str(tmp_path / "file" / "out")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_whole_network_in_a_second_and_a_half() -> None:

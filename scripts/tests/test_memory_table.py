@@ -3,13 +3,13 @@
 
 import math
 import re
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from scripts.tests.test_docs import DOCS, ROOT, RTL, header, section, table
+from scripts.tests.checkouts import ran
+from scripts.tests.test_docs import DOCS, RTL, header, section, table
 
 # first words of a row, and the instances that it is of
 MEMORIES = {
@@ -47,8 +47,8 @@ def elaborated(given: dict[str, int], folder: Path) -> list[tuple[str, int, int]
     built = folder / "sizes.vvp"
     command = ["iverilog", "-g2005", "-Irtl/include", "-o", str(built), "-s", "openkpu_top"]
     command += [f"-Popenkpu_top.{name}={value}" for name, value in given.items()]
-    subprocess.run([*command, *sources], cwd=ROOT, check=True, capture_output=True)
-    said = subprocess.run(["vvp", "-n", str(built)], check=True, capture_output=True, text=True)
+    ran(*command, *sources)
+    said = ran("vvp", "-n", built)
     lines = [line.split()[1:] for line in said.stdout.splitlines() if line.startswith("MEMORY")]
     return [(path, int(words), int(bits)) for path, words, bits in lines]
 

@@ -17,7 +17,7 @@ from pyslang import ast, parsing, syntax
 
 from openkpu.checkout import ROOT
 from openkpu_tb import mutants
-from openkpu_tools import command
+from openkpu_tools import command, registry
 from openkpu_tools.mutation import (
     mutate,
     mutate_benches,
@@ -27,6 +27,7 @@ from openkpu_tools.mutation import (
     mutate_source,
 )
 from scripts.tests import builds_only
+from scripts.tests.conftest import Refused
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("mutation")]
 
@@ -56,8 +57,12 @@ def plan(folder: Path, change: tuple[str, str] = ("", ""), more: str = "") -> st
     return str(folder / "benches.toml")
 
 
-def run(folder: Path, *words: str, plan: str = f"{EXAMPLE}/benches.toml") -> int:
-    return command.run_command(mutate.main, ["--plan", plan, "--reports", str(folder), *words])
+def words(folder: Path, *more: str, plan: str = f"{EXAMPLE}/benches.toml") -> list[str]:
+    return ["mutate", "--plan", plan, "--reports", str(folder), *more]
+
+
+def run(folder: Path, *more: str, plan: str = f"{EXAMPLE}/benches.toml") -> int:
+    return registry.dispatch(words(folder, *more, plan=plan))
 
 
 @pytest.fixture(scope="module")
@@ -113,16 +118,16 @@ def test_recorded_verdicts(
     reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run elsewhere takes them and asks nobody; one of a module adds to them."""
-    words = {"plan": plan(tmp_path)}
+    own = {"plan": plan(tmp_path)}
     recorded = tmp_path / "verdicts.jsonl"
     stale = '{"key": "00", "outcome": "failed", "by": "", "seconds": 1.0, "longest": 1.0}\n'
     recorded.write_text(stale)
     shutil.copytree(reports / "mutation", tmp_path / "one/mutation")
-    assert run(tmp_path / "one", *DRAW, "--record", "--module", "step_counter", **words) == 1
+    assert run(tmp_path / "one", *DRAW, "--record", "--module", "step_counter", **own) == 1
     rows = recorded.read_text().splitlines(keepends=True)
     assert rows[0] == stale and len({json.loads(row)["key"] for row in rows}) == len(rows) > 6
     capsys.readouterr()
-    assert run(tmp_path / "two", *DRAW, "--record", **words) == 1
+    assert run(tmp_path / "two", *DRAW, "--record", **own) == 1
     assert "passes on the original" not in capsys.readouterr().out
     assert sorted(rows[1:]) == recorded.read_text().splitlines(keepends=True)
     assert not (tmp_path / "two/mutation").exists()
@@ -130,8 +135,8 @@ def test_recorded_verdicts(
 
 def test_verdicts_of_wiring_are_apart(tmp_path: Path) -> None:
     """A whole run of the one group keeps what the other has recorded."""
-    words = ["--n", "2", "--record", "--kind", "wiring", "--level", "block"]
-    run(tmp_path / "one", *words, plan=plan(tmp_path))
+    more = ["--n", "2", "--record", "--kind", "wiring", "--level", "block"]
+    run(tmp_path / "one", *more, plan=plan(tmp_path))
     content = json.loads((tmp_path / "one/mutation.json").read_text())
     assert len(content["mutants"]) == 2
     assert {m["kind"] for m in content["mutants"]} <= set(mutate_places.WIRING) | {"enable"}
@@ -139,9 +144,7 @@ def test_verdicts_of_wiring_are_apart(tmp_path: Path) -> None:
     assert not (tmp_path / "verdicts.jsonl").exists()
 
 
-def test_listed_as_equivalent_but_killed(
-    reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_listed_as_equivalent_but_killed(reports: Path, tmp_path: Path, refused: Refused) -> None:
     """The list cannot hide a mutant that a bench tells apart."""
     shutil.copytree(reports / "mutation", tmp_path / "mutation")
     more = """[["tb/mutation/example/step_counter.v"]]
@@ -150,8 +153,8 @@ find = "count <= 4'd0;"
 put = "(dropped)"
 reason = "It only starts somewhere else."
 """
-    assert run(tmp_path, *DRAW, plan=plan(tmp_path, more=more)) == 2
-    assert "step_counter.v:22: listed as equivalent, but killed by" in capsys.readouterr().err
+    text = "step_counter.v:22: listed as equivalent, but killed by"
+    refused(words(tmp_path, *DRAW, plan=plan(tmp_path, more=more)), text, printed=True)
 
 
 @pytest.mark.parametrize(
@@ -165,11 +168,9 @@ reason = "It only starts somewhere else."
     ],
 )
 def test_bad_equivalents(
-    change: tuple[str, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: tuple[str, str], said: str, tmp_path: Path, refused: Refused
 ) -> None:
-    assert run(tmp_path, plan=plan(tmp_path, change)) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1, error
+    refused(words(tmp_path, plan=plan(tmp_path, change)), said)
 
 
 def test_equivalents_of_the_rtl() -> None:
@@ -249,33 +250,7 @@ reason = "None, this is a test."
     assert list(mutate_equivalent.load_equivalents(file, "list.toml", found())) == [twins[1]]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--n", "0"], "'0': expected a whole number from 1 to 65535"),
-        (["--n", "many"], "'many': expected a whole number"),
-        (["--seed", "-1"], "'-1': expected a whole number"),
-        (["--seed", "4294967296"], "expected a whole number"),
-        (["--module", "no_such"], "--module='no_such': expected a module or a folder"),
-        (["--module", "step_counter", "no_such"], "--module='no_such': expected a module"),
-        (["--module", "fifo_sync"], "--module=fifo_sync: expected a module or a folder"),
-        (["--kind", "no_such"], "'no_such'"),
-    ],
-)
-def test_bad_requests(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(tmp_path, *words) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1, error
-
-
-def test_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(tmp_path, plan="no_such.toml") == 2
-    assert "no_such.toml: No such file" in capsys.readouterr().err
-
-
-def test_a_bench_that_fails_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bench_that_fails_by_itself(tmp_path: Path, refused: Refused) -> None:
     """No verdict from a bench that fails on the original."""
     bench = ROOT / EXAMPLE / "test_step_counter.py"
     broken = tmp_path / "test_broken.py"
@@ -283,11 +258,11 @@ def test_a_bench_that_fails_by_itself(tmp_path: Path, capsys: pytest.CaptureFixt
     text = (ROOT / EXAMPLE / "benches.toml").read_text()
     text = text.replace(f"{EXAMPLE}/test_step_counter.py", str(broken))
     (tmp_path / "benches.toml").write_text(text.replace('"step_counter"\nmod', '"counter"\nmod'))
-    assert run(tmp_path, "--n", "1", plan=str(tmp_path / "benches.toml")) == 2
-    assert "fails on the original RTL" in capsys.readouterr().err
+    asked = words(tmp_path, "--n", "1", plan=str(tmp_path / "benches.toml"))
+    refused(asked, "fails on the original RTL", printed=True)
 
 
-def test_a_bench_without_the_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bench_without_the_module(tmp_path: Path, refused: Refused) -> None:
     """A survivor that was in no simulation would say nothing: the plan is wrong."""
     text = (ROOT / EXAMPLE / "benches.toml").read_text()
     text = text.replace(f"{EXAMPLE}/*.v", "rtl/lib/stripe_iter.v")
@@ -295,8 +270,8 @@ def test_a_bench_without_the_module(tmp_path: Path, capsys: pytest.CaptureFixtur
     text = text.replace(f"{EXAMPLE}/equivalent.toml", str(tmp_path / "none.toml"))
     (tmp_path / "none.toml").write_text("")
     (tmp_path / "benches.toml").write_text(text)
-    assert run(tmp_path, "--n", "1", plan=str(tmp_path / "benches.toml")) == 2
-    assert "does not hold module stripe_iter" in capsys.readouterr().err
+    asked = words(tmp_path, "--n", "1", plan=str(tmp_path / "benches.toml"))
+    refused(asked, "does not hold module stripe_iter", printed=True)
 
 
 def test_sources_of_a_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutations that mistake one signal for another: on small texts, each operator by itself."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from openkpu.checkout import ROOT
 from openkpu_tools.mutation import mutate_places, mutate_schemata, mutate_source
 from openkpu_tools.mutation.mutate_places import Mutation
+from scripts.tests.checkouts import ran
 
 PORTS = """input wire clk, input wire rst, input wire [3:0] a, input wire [3:0] b, input wire c,
   input wire d, input wire e, input wire signed [3:0] s, output reg [7:0] q, output wire [7:0] y"""
@@ -244,12 +244,10 @@ def test_the_choice_of_none_is_the_original(tmp_path: Path) -> None:
 endmodule
 """
     )
-    words = ["iverilog", "-g2005", "-s", "t", "-o", "t.vvp", "t.v", "m.v", "o.v"]
-    subprocess.run(words, cwd=tmp_path, check=True)
+    ran("iverilog", "-g2005", "-s", "t", "-o", "t.vvp", "t.v", "m.v", "o.v", cwd=tmp_path)
     told = {}
     for number in range(len(every) + 1):
-        run = ["vvp", "t.vvp", f"+mutant={number}"]
-        said = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        said = ran("vvp", "t.vvp", f"+mutant={number}", cwd=tmp_path).stdout
         told[number] = int(said.rpartition("WRONG ")[2])
     assert told.pop(0) == 0
     alike = [every[n - 1].shown for n, wrong in told.items() if not wrong]

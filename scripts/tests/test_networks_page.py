@@ -4,9 +4,7 @@
 import dataclasses
 import functools
 import json
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +13,7 @@ import numpy as np
 import pytest
 
 from openkpu import configs
-from openkpu.checkout import ROOT, python_path
+from openkpu.checkout import ROOT
 from openkpu.digits.float_model import conv3x3, max_pool
 from openkpu.files import save_arrays
 from openkpu.generators.generate import random_network
@@ -25,6 +23,7 @@ from openkpu.network.network import Network, NetworkError
 from openkpu_tools import rtl
 from openkpu_tools.command import UsageError
 from openkpu_tools.commands import run_network, sim, stalls
+from scripts.tests.checkouts import ran
 
 pytestmark = pytest.mark.check
 
@@ -36,8 +35,7 @@ PROGRAM, RESIDUAL, ATTENTION, KEEPING = re.findall(r"^```python\n(.*?)^```", PAG
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the program has run, by itself."""
     path = tmp_path_factory.mktemp("networks")
-    env = {**os.environ, "PYTHONPATH": python_path()}
-    subprocess.run([sys.executable, "-c", PROGRAM], cwd=path, env=env, check=True)
+    ran(sys.executable, "-c", PROGRAM, cwd=path)
     return path
 
 
@@ -68,9 +66,7 @@ def test_program_computes_the_float_network(
 def test_weights_that_stay(folder: Path, tmp_path: Path) -> None:
     """The program keeps nothing of a network that fits the weight buffer; a configuration that
     keeps none refuses one with places."""
-    env = {**os.environ, "PYTHONPATH": python_path()}
-    command = [sys.executable, "-c", KEEPING]
-    said = subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True, text=True)
+    said = ran(sys.executable, "-c", KEEPING, cwd=folder)
     assert said.stdout.startswith("Gain(bytes=0, rows=0, before=")
     network = Network.load(folder / "kept.npz")
     assert network.kept == {}
@@ -84,8 +80,7 @@ def test_residual_computes_the_float_block(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The block in float arithmetic, beside what the network leaves."""
-    env = {**os.environ, "PYTHONPATH": python_path()}
-    subprocess.run([sys.executable, "-c", RESIDUAL], cwd=tmp_path, env=env, check=True)
+    ran(sys.executable, "-c", RESIDUAL, cwd=tmp_path)
     words = [f"--network={tmp_path}/residual.npz", f"--input={tmp_path}/x.npy"]
     assert sim.main(["--golden", *words, f"--output={tmp_path}/results.npy"]) == 0
     assert "3 layers, 8x16x16 -> 8x16x16" in capsys.readouterr().out
@@ -102,8 +97,7 @@ def test_attention_is_a_softmax_of_products(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One list on the RTL: its sums beside float attention, and to the last bit beside numpy."""
-    env = {**os.environ, "PYTHONPATH": python_path()}
-    subprocess.run([sys.executable, "-c", ATTENTION], cwd=tmp_path, env=env, check=True)
+    ran(sys.executable, "-c", ATTENTION, cwd=tmp_path)
     words = [f"--network={tmp_path}/attention.npz", f"--input={tmp_path}/q.npy"]
     words += ["--sim=verilator", "--config=nano"]
     assert sim.main([*words, f"--output={tmp_path}/results.npy"]) == 0

@@ -2,7 +2,6 @@
 """The nightly's page: what it keeps of a command, and that the committed one is current."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from openkpu.checkout import ROOT
 from openkpu_tools import command
 from openkpu_tools.verification import nightly
+from scripts.tests.checkouts import ran
 
 
 @pytest.fixture
@@ -122,24 +122,13 @@ def test_the_commit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (tmp_path / name).write_text("1\n")
     who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
     for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "1"]):
-        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+        ran("git", *words, cwd=tmp_path)
     assert re.fullmatch(r"[0-9a-f]{8}", nightly.commit())
     (tmp_path / "DATA").write_text("2\n")
     (tmp_path / "PAGE").write_text("2\n")
     assert re.fullmatch(r"[0-9a-f]{8}", nightly.commit())
     (tmp_path / "other").write_text("2\n")
     assert re.fullmatch(r"[0-9a-f]{8}\+", nightly.commit())
-
-
-def test_unknown_step() -> None:
-    with pytest.raises(
-        command.UsageError, match="--steps: no step 'sleep', expected some of tests"
-    ):
-        nightly.main(["--steps=sleep"])
-
-
-def test_the_committed_page() -> None:
-    assert nightly.main(["--check"]) == 0
 
 
 def test_the_workflow_runs_every_step_once() -> None:

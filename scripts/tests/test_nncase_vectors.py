@@ -15,6 +15,7 @@ import pytest
 from openkpu.layer.vectors import load_file
 from openkpu_tools.foreign import nncase_vectors
 from openkpu_tools.foreign.onnx_net import random_network
+from scripts.tests.conftest import Refused
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("vectors")]
 
@@ -64,7 +65,6 @@ def fake(tmp_path: Path, mode: str) -> str:
 @pytest.mark.parametrize(("mode", "status"), [("right", 0), ("wrong", 1), ("crash", 1)])
 def test_layers(mode: str, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    out.mkdir()
     args = ["--python", fake(tmp_path, mode), "--networks", "0", "--layers", "6"]
     assert nncase_vectors.main([*args, "--out", str(out)]) == status
     said = capsys.readouterr().out
@@ -88,10 +88,8 @@ def test_compiler_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("python", ["/nowhere/python3.8", "/bin/false"])
-def test_no_such_interpreter(python: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert nncase_vectors.main(["--python", python]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("error: ") and python in line
+def test_no_such_interpreter(python: str, refused: Refused) -> None:
+    refused(["--python", python], python, main=nncase_vectors.main)
 
 
 def test_child_is_old_python() -> None:

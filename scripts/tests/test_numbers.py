@@ -3,13 +3,11 @@
 
 import argparse
 import math
-import os
-import subprocess
 
 import pytest
 
-from openkpu.checkout import ROOT
 from openkpu_tools.registry import COMMANDS
+from scripts.tests.checkouts import ran
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -64,15 +62,8 @@ def _is_good(convert, text: str) -> bool:
 @pytest.mark.parametrize("text", ["-3", "0", "x", "nan", "1e3", "3 4", "'", "9" * 5000])
 def test_numbers_of_make(name: str, text: str) -> None:
     """Before anything is set up or built; the other ones go to commands as they are."""
-    result = subprocess.run(
-        ["make", "--no-print-directory", "control", f"{name}={text}"],
-        cwd=ROOT,
-        env={k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert result.returncode == 2 and not result.stdout
+    result = ran("make", "--no-print-directory", "control", f"{name}={text}", status=2)
+    assert not result.stdout
     line, end = result.stderr.splitlines()
     assert line.startswith(f"error: {name}=") and end.startswith("make: ***")
     assert repr(text[:40])[:-1] in line and "expected a whole number from 1 to " in line

@@ -11,35 +11,23 @@ import pytest
 
 from openkpu import __version__
 from openkpu.checkout import ROOT, python_path
-from openkpu.digits import load_network
 from openkpu_tools import command, registry
+from scripts.tests.checkouts import UNSET, ran
 
 pytestmark = pytest.mark.check
 
 VECTOR = ROOT / "models/tests/data/vectors/raw_pool0.npz"
-UNSET = ("SEED", "MAKEFLAGS", "MAKELEVEL", "PYTHONUNBUFFERED")
 ENV = {k: v for k, v in os.environ.items() if k not in UNSET}
 
 
 def openkpu(*args: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "openkpu", *args],
-        cwd=cwd,
-        env={**ENV, "PYTHONPATH": python_path(), **env},
-        capture_output=True,
-        text=True,
-    )
+    return ran(sys.executable, "-m", "openkpu", *args, cwd=cwd, status=None, also=env)
 
 
 def make(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """From elsewhere, as a user with -C."""
-    return subprocess.run(
-        ["make", "--no-print-directory", "-C", str(ROOT), *args],
-        cwd="/",
-        env={**ENV, **(env or {})},
-        capture_output=True,
-        text=True,
-    )
+    words = ("make", "--no-print-directory", "-C", ROOT, *args)
+    return ran(*words, cwd="/", status=None, env=ENV, also=env or {})
 
 
 def test_version_and_help() -> None:
@@ -55,13 +43,7 @@ def test_version_and_help() -> None:
 def test_python_without_assertions(level: str) -> None:
     """What they check would pass unseen."""
     for words in (["-m", "openkpu", "configs"], ["-m", "pytest", "tb/fifo", "--collect-only"]):
-        found = subprocess.run(
-            [sys.executable, *words],
-            cwd=ROOT,
-            env={**ENV, "PYTHONPATH": python_path(), "PYTHONOPTIMIZE": level},
-            capture_output=True,
-            text=True,
-        )
+        found = ran(sys.executable, *words, status=None, PYTHONOPTIMIZE=level)
         assert found.returncode in (2, 4) and not found.stdout, found.stdout
         (line,) = found.stderr.strip().splitlines()
         assert "-O or PYTHONOPTIMIZE is set, expected Python with assertions" in line
@@ -105,54 +87,6 @@ def test_status_of_a_mismatch_and_its_place(tmp_path: Path) -> None:
     assert openkpu("sim", "--golden", "--vectors", str(VECTOR)).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["sim", "--model=README.md"], "--model without --image"),
-        (["sim", "--golden", "--via=tasks"], "--via without --model"),
-        (["sim", "--sim=x"], "--sim='x': expected icarus or verilator"),
-        (["fpga", "--config=k210", "--place-only"], "expected neither --place nor --route"),
-        (["sim", "--what"], "--what"),
-        (["soak"], "no --minutes, expected it"),
-        (["stalls"], "no report, expected it"),
-        (["predict", "--matmul=0x1x1"], "--matmul=0x1x1: expected sizes"),
-    ],
-)
-def test_options_are_called_as_they_were_typed(words: list[str], expected: str) -> None:
-    result = openkpu(*words)
-    assert (
-        result.returncode == 2 and result.stderr.startswith("error: ") and expected in result.stderr
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["stream", "--input", str(ROOT / "Makefile")], ["--input without --network"]),
-        (["stream", "--report", "/proc/x.json"], ["/proc/x.json"]),
-        (
-            ["vectors", "out", "--set", "random", "--channels", "1024", "--size", "512"],
-            ["--channels=1024 with --size=512", "32768"],
-        ),
-        (["vectors", "/proc/out"], ["/proc/out"]),
-        (["claims", "Q1"], ["'Q1' is no claim"]),
-        (["synth", "--json", "/proc/x.json"], ["/proc/x.json"]),
-        (["synth", "nanoo"], ["'nanoo'", "nano, compact"]),
-        (["mutate", "--n=1", "--plan=/dev/zero"], ["/dev/zero: is a device, expected a file"]),
-        (["testplan", "--results", str(ROOT / "Makefile"), "--out", "/proc/x"], ["/proc/x"]),
-        (["bench", "--quick", "--reports", str(ROOT / "Makefile")], ["Makefile: File exists"]),
-    ],
-)
-def test_values_of_commands(words: list[str], expected: list[str], tmp_path: Path) -> None:
-    result = openkpu(*words, cwd=tmp_path)
-    assert result.returncode == 2 and not result.stdout, result.stdout
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("error: ")
-    for word in expected:
-        assert word in line
-    assert not list(tmp_path.iterdir())
-
-
 def test_largest_random_layers() -> None:
     """The limits of `openkpu vectors` let nothing through that cannot be made."""
     from openkpu.generators.generate import Limits, random_layer
@@ -168,30 +102,6 @@ def test_stream_asks_for_its_seed_first() -> None:
     result = openkpu("stream", SEED="abc")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("error: SEED='abc'")
-
-
-def test_scale_for_bytes(tmp_path: Path) -> None:
-    """A model whose input is u8 takes no SCALE."""
-    from PIL import Image
-
-    from models.tests.test_kmodel_containers import CONTAINERS, X
-
-    model, picture = tmp_path / "m.kmodel", tmp_path / "p.png"
-    model.write_bytes(CONTAINERS["v3"])
-    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(picture)
-    words = ["sim", "--golden", "--model", str(model), "--image", str(picture)]
-    assert openkpu(*words).returncode == 0
-    for option in ("--scale=0.5", "--bias=0"):
-        result = openkpu(*words, option)
-        assert result.returncode == 2 and "is uint8, not float" in result.stderr, result.stderr
-
-
-def test_two_outputs_in_one_file(tmp_path: Path) -> None:
-    net = tmp_path / "net.npz"
-    load_network().save(net)
-    words = ["--golden", "--network", str(net), "--report", "a.npy", "--output", "a.npy"]
-    result = openkpu("sim", *words, cwd=tmp_path)
-    assert result.returncode == 2 and "two outputs" in result.stderr
 
 
 def test_check_leaves_what_is_there(tmp_path: Path) -> None:
@@ -225,9 +135,7 @@ CLOSED = "error: the standard output is closed, expected it open (> /dev/null dr
 
 
 def in_shell(line: str) -> subprocess.CompletedProcess[str]:
-    env = {**ENV, "PYTHONPATH": python_path()}
-    words = ["bash", "-c", f"exec {line}"]
-    return subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    return ran("bash", "-c", f"exec {line}", status=None)
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
@@ -272,14 +180,3 @@ def test_outputs_that_are_no_files(tmp_path: Path) -> None:
     with pytest.raises(command.UsageError, match=r"pipe\.json: expected a file, or a name that"):
         command.check_output(tmp_path / "pipe.json")
     command.check_output(Path("/dev/null"))
-
-
-@pytest.mark.parametrize("name", ["vectors", "register-formats"])
-def test_a_folder_that_cannot_be_one(name: str, tmp_path: Path) -> None:
-    """Nor lie below a file; one that is there, or is made with those above it, is accepted."""
-    (tmp_path / "file").touch()
-    for given in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(command.UsageError, match=r"out: .*file is a file, expected a folder"):
-            registry.parse_command(name, [str(given)])
-    for given in (tmp_path, tmp_path / "new" / "er"):
-        assert registry.parse_command(name, [str(given)]).out == given

@@ -11,17 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu import digits
-from openkpu.checkout import ROOT, python_path
+from openkpu.checkout import python_path
 from openkpu_tools import command
 from openkpu_tools.registry import dispatch
+from scripts.tests.conftest import Refused
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
-VECTORS = ROOT / "models/tests/data/vectors/raw_pool0.npz"
 MODEL = ["--golden", "--model", "m.kmodel", "--image", "p.png"]
 READ = {  # a file that is read, by the words of a command; what it may write is put behind
     "m.kmodel": [["sim", *MODEL, "--report"], ["predict", "--model", "m.kmodel", "--report"]],
@@ -36,9 +33,9 @@ READ = {  # a file that is read, by the words of a command; what it may write is
         ["stream", "--network", "n.npz", "--report"],
     ],
     "i.npy": [["sim", "--golden", "--network", "n.npz", "--input", "i.npy", "--output"]],
-    "a.npy": [
-        ["sim", "--golden", "--matmul", "a.npy", "a.npy", "--output"],
-        ["predict", "--matmul", "a.npy", "a.npy", "--report"],
+    "eye.npy": [
+        ["sim", "--golden", "--matmul", "eye.npy", "eye.npy", "--output"],
+        ["predict", "--matmul", "eye.npy", "eye.npy", "--report"],
     ],
     "v/v.npz": [
         ["sim", "--golden", "--vectors", "v/v.npz", "--report"],
@@ -49,24 +46,12 @@ CASES = [(file, words) for file, commands in READ.items() for words in commands]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "m.kmodel").write_bytes(CONTAINERS["v3"])
-    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(tmp_path / "p.png")
-    digits.load_network().save(tmp_path / "n.npz")
-    np.save(tmp_path / "i.npy", digits.load_data()[1].pixels[:2])
-    np.save(tmp_path / "a.npy", np.eye(4, dtype=np.int8))
-    (tmp_path / "v").mkdir()
-    shutil.copy(VECTORS, tmp_path / "v/v.npz")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def refused(words: list[str], capfd: pytest.CaptureFixture[str]) -> str:
-    """The one line of a command that ends with status 2."""
-    assert command.run_command(dispatch, words) == 2
-    lines = [line for line in capfd.readouterr().err.splitlines() if "builds go to" not in line]
-    assert len(lines) == 1
-    return lines[0]
+def folder(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = Path(shutil.copytree(samples, tmp_path / "files"))
+    (place / "v").mkdir()
+    shutil.copy(place / "v.npz", place / "v")
+    monkeypatch.chdir(place)
+    return place
 
 
 @pytest.mark.parametrize("name", [str, os.link, os.symlink], ids=["itself", "hard", "soft"])
@@ -76,21 +61,21 @@ def test_what_is_read_is_not_written(
     words: list[str],
     name: Callable[..., object],
     folder: Path,
-    capfd: pytest.CaptureFixture[str],
+    refused: Refused,
 ) -> None:
     before, out = Path(file).read_bytes(), file
     if name is not str:
         out = f"other{Path(file).suffix}"
         name(folder / file, folder / out)
-    assert f"{out}: would be read and written" in refused([*words, out], capfd)
+    assert f"{out}: would be read and written" in refused([*words, out])
     assert Path(file).read_bytes() == before
 
 
-def test_two_names_of_one_output(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_two_names_of_one_output(folder: Path, refused: Refused) -> None:
     Path("c.npy").touch()
     os.link("c.npy", "r.json")
     words = ["sim", "--golden", "--matmul", "2x2x2", "--output", "c.npy", "--report", "r.json"]
-    assert "named for two outputs" in refused(words, capfd)
+    assert "named for two outputs" in refused(words)
 
 
 def test_a_report_beside_vectors(folder: Path) -> None:
@@ -124,35 +109,11 @@ def test_results_lie_under_the_name_that_was_given(source: list[str], folder: Pa
         ["predict", "--report"],
     ],
 )
-def test_a_full_disk_is_named(
-    words: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_is_named(words: list[str], folder: Path, refused: Refused) -> None:
     out = "full" + {"--png": ".png", "--output": ".npy"}.get(words[-1], ".json")
     os.symlink("/dev/full", out)
-    line = refused([*words, out], capfd)
+    line = refused([*words, out], printed=True)
     assert line == f"error: {out}: cannot be written: No space left on device"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["sim", *MODEL, "--image", "p.png"],
-        ["sim", "--golden", "--images", "2", "--images", "3"],
-        ["sim", "--golden", "--images=2", "--images=2"],
-        ["sim", "--golden", "--vectors", "p.png", "--vectors", "p.png"],
-        ["sim", "--golden", "--report", "r.json", "--report", "s.json"],
-        ["predict", "--model", "m.kmodel", "--model", "m.kmodel"],
-        ["stream", "--seed", "1", "--seed", "2"],
-        ["kmodel", "m.kmodel", "--image", "p.png", "--image", "q.png"],
-    ],
-)
-def test_an_option_given_twice(
-    words: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The second one would be all that counts."""
-    last = next(word for word in reversed(words) if word.startswith("--"))
-    option = last.partition("=")[0]
-    assert f"{option}: given twice, expected once" in refused(words, capfd)
 
 
 def test_an_option_may_come_again_in_the_next_run(folder: Path) -> None:
@@ -171,38 +132,3 @@ def test_what_is_printed_is_not_mixed_with_a_report(stream: str, folder: Path) -
     assert result.returncode == 2
     said = Path("r.json").read_bytes() if stream == "stderr" else result.stderr
     assert said == b"error: r.json: what is printed goes there, expected another file\n"
-
-
-@pytest.mark.parametrize("option", ["--report", "--png", "--output"])
-def test_an_empty_name(option: str, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ["sim", "--golden", "--matmul", "2x2x2", option, ""]
-    assert refused(words, capfd) == f"error: {option}='': expected a name"
-
-
-@pytest.mark.parametrize("name", ["two  spaces", " ", " behind "])
-def test_a_name_keeps_its_spaces(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    line = refused(["predict", "--model", name], capfd)
-    assert line == f"error: --model: {name}: No such file or directory"
-
-
-@pytest.mark.parametrize("text", ["9" * 5000, f"0-{'9' * 5000}", f"{'9' * 5000}-"])
-def test_layers_of_many_digits(text: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    line = refused(["sim", *MODEL, "--layers", text], capfd)
-    assert "the model has layers 0-" in line and len(line) < 200
-
-
-@pytest.mark.parametrize("option", [["--scale", "2"], ["--bias", "1"]])
-def test_kmodel_uses_every_option(
-    option: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Bytes are not scaled; sim says so, too."""
-    line = refused(["kmodel", "m.kmodel", "--image", "p.png", *option], capfd)
-    assert option[0] in line and "not float" in line
-
-
-@pytest.mark.parametrize(
-    "words", [["sim", "--gol"], ["kmodel", "--nu=1", "x"], ["soak", "--min=1"]]
-)
-def test_an_option_by_its_whole_name(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
-    """--seed of a command that has none would be its --seeds, and another run."""
-    assert words[1].partition("=")[0] in refused(words, capfd)

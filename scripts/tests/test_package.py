@@ -16,6 +16,7 @@ from models.tests.test_kmodel_containers import CONTAINERS, X
 from openkpu.checkout import ROOT
 from openkpu.kmodel import loads_kmodel, run_kmodel
 from openkpu_tools.registry import COMMANDS
+from scripts.tests.checkouts import ran
 
 pytestmark = pytest.mark.check
 
@@ -66,8 +67,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stale.mkdir(parents=True)
     (stale / "stale.py").touch()
     command = [*PIP, "wheel", ".", "--no-deps", "--no-build-isolation", "--no-index", "-w", base]
-    result = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 0, result.stdout + result.stderr
+    ran(*command, cwd=source)
     (found,) = base.glob("*.whl")
     return found
 
@@ -77,8 +77,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that holds the package and nothing else."""
     target = tmp_path_factory.mktemp("installed")
     command = [*PIP, "install", "--no-deps", "--no-index", "--target", target, wheel]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 0, result.stdout + result.stderr
+    ran(*command)
     return target
 
 
@@ -96,16 +95,8 @@ def numpy_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(code: str, cwd: Path, *path: Path, site: bool = False, **env: str) -> str:
     """What a new interpreter prints that knows the folders of ``path`` (and its own packages)."""
     start = f"import sys; sys.path[:0] = {[str(p) for p in path]!r}\n"
-    result = subprocess.run(
-        [sys.executable, "-I", *([] if site else ["-S"]), "-c", start + code],
-        cwd=cwd,
-        env={**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, **env},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+    words = (sys.executable, "-I", *([] if site else ["-S"]), "-c", start + code)
+    return ran(*words, cwd=cwd, also=env).stdout
 
 
 def test_content(wheel: Path) -> None:
@@ -186,9 +177,8 @@ def openkpu(*words: str, cwd: Path, path: list[Path]) -> subprocess.CompletedPro
     """The command with the packages of some folders alone."""
     code = f"import sys; sys.path[:0] = {[str(p) for p in path]!r}; sys.argv[0] = 'openkpu'"
     code += "; from openkpu_tools.__main__ import main; sys.exit(main())"
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"PATH": "/usr/bin:/bin"}
-    run = [sys.executable, "-I", "-S", "-c", code, *words]
-    return subprocess.run(run, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
+    run = (sys.executable, "-I", "-S", "-c", code, *words)
+    return ran(*run, cwd=cwd, status=None, PATH="/usr/bin:/bin")
 
 
 def test_commands_with_numpy_alone(installed: Path, numpy_only: Path, tmp_path: Path) -> None:
@@ -261,9 +251,8 @@ def test_other_interpreters(version: str, numpy: str, wheel: Path, tmp_path: Pat
     if interpreter is None:
         pytest.skip(f"no Python {version} here")
     venv = tmp_path / "venv"
-    subprocess.run([interpreter, "-m", "venv", venv], check=True)
-    python = [venv / "bin" / "python", "-m", "pip", "-q", "install"]
-    subprocess.run([*python, numpy, wheel], check=True, capture_output=True)
+    ran(interpreter, "-m", "venv", venv)
+    ran(venv / "bin" / "python", "-m", "pip", "-q", "install", numpy, wheel, env=os.environ)
     model = tmp_path / "m.kmodel"
     model.write_bytes(CONTAINERS["v3"])
     for words in (
@@ -271,9 +260,7 @@ def test_other_interpreters(version: str, numpy: str, wheel: Path, tmp_path: Pat
         ["predict", "--config=nano", "--matmul", "8x8x8"],
         ["kmodel", model],
     ):
-        run = [venv / "bin" / "openkpu", *words]
-        said = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
-        assert said.returncode == 0, said.stderr
+        ran(venv / "bin" / "openkpu", *words, cwd=tmp_path, env=os.environ)
 
 
 def test_ahb_kit(installed: Path, tmp_path: Path) -> None:
@@ -302,12 +289,5 @@ def test_a_folder_of_a_checkout_is_no_checkout(tmp_path: Path) -> None:
     for name in ("pyproject.toml", "configs.toml"):
         shutil.copy(ROOT / name, tmp_path)
     code = "from openkpu.checkout import IN_CHECKOUT, ROOT; print(IN_CHECKOUT, ROOT)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=package.parent,
-        env={},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = ran(sys.executable, "-c", code, cwd=package.parent, env={})
     assert done.stdout.split() == ["False", str(package / "share")]

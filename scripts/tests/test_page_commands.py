@@ -15,6 +15,7 @@ from openkpu_tools.setup.help import of_variable
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
+SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)  # code in a line
 SHOWN = re.compile(r"(?:[A-Z_]+=\S+ )?(make|(?:\S+ -m )?openkpu) ([a-z].*)")
 
 
@@ -23,7 +24,7 @@ def shown(text: str) -> Iterator[tuple[bool, list[str]]]:
     blocks = [block.replace("\\\n", " ") for block in FENCE.findall(text)]
     lines = [line.strip() for block in blocks for line in block.splitlines()]
     plain = FENCE.sub("", text)
-    lines += [" ".join(word.split()) for word in re.findall(r"`([^`]+)`", plain)]
+    lines += [" ".join(code.split()) for _, code in SPAN.findall(plain)]
     for line in lines:
         if found := SHOWN.match(line):
             yield found[1] == "make", shlex.split(found[2], comments=True)
@@ -87,6 +88,35 @@ def test_commands_are_found() -> None:
         ((by_make, words),) = shown(f"`{text}`")
         with pytest.raises(command.UsageError):
             parse(by_make, words)
+
+
+# that take a second; what some of them would write is compared instead
+CHEAP = {"configs": [], "silicon": [], "predict": [], "fields": ["--check"]}
+CHEAP |= {"registers": ["--check"], "integration": ["--check"]}
+
+
+def cheap() -> list[list[str]]:
+    """Command lines of the pages that need no file and take no time."""
+    found = []
+    for page in PAGES:
+        for by_make, (name, *rest) in shown(page.read_text(encoding="utf-8")):
+            if by_make and name in CHEAP and all("=" in word for word in rest):
+                given = dict(word.split("=", 1) for word in rest)
+                if "" in given.values() or any("." in value for value in given.values()):
+                    continue
+                rest = registry.words_of(name, [name], given)
+            if name in CHEAP and not any("." in word or word.isupper() for word in rest):
+                found.append([name, *rest, *CHEAP[name]])
+    return [*map(list, dict.fromkeys(map(tuple, found)))]
+
+
+@pytest.mark.parametrize("words", cheap(), ids=" ".join)
+def test_cheap_commands_run(words: list[str]) -> None:
+    assert registry.dispatch(words) == 0
+
+
+def test_cheap_commands_are_found() -> None:
+    assert {words[0] for words in cheap()} == set(CHEAP)
 
 
 @pytest.mark.parametrize("name", sorted(registry.COMMANDS))

@@ -4,17 +4,11 @@
 import itertools
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from models.tests.test_kmodel_containers import CONTAINERS, X
-from openkpu import digits
-from openkpu.checkout import ROOT
-from openkpu_tb import simrun
 from openkpu_tools import command
 from openkpu_tools.commands import sim
-from openkpu_tools.registry import COMMANDS, dispatch
+from openkpu_tools.registry import COMMANDS
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -81,20 +75,6 @@ NEVER = {
 NOT_QUANTISED = {("image", "input"), ("image", "images")}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("pairs")
-    (place / "m.kmodel").write_bytes(CONTAINERS["v3"])
-    Image.fromarray(np.ascontiguousarray(X.transpose(1, 2, 0))).save(place / "p.png")
-    digits.load_network().save(place / "n.npz")
-    np.save(place / "i.npy", digits.load_data()[1].pixels[:2])
-    (place / "v.npz").touch()
-    (place / "d.json").touch()
-    (place / "l.txt").write_text("digit\n")
-    (place / "q.onnx").write_bytes((digits.FOLDER / "residual_qdq.onnx").read_bytes())
-    return place
-
-
 def cases() -> list[tuple[str | None, tuple[str, str]]]:
     """Every pair of options with every thing to run; whether it may be is MAY's and NEVER's."""
     others = [name for name in GOOD if name not in MAY]
@@ -113,9 +93,9 @@ def test_every_option_is_here() -> None:
 
 
 @pytest.mark.check
-def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pair(samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsed only: what fits is taken, the rest is refused with a word of the pair."""
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(samples)
     taken = 0
     for what, pair in cases():
         names = [*([what] if what else []), *pair]
@@ -141,51 +121,3 @@ def test_every_pair(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert fits, f"{words} was taken"
             taken += 1
     assert taken > 100
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["sim", "--golden", "--waves"], "--golden and --waves together: no simulator runs"),
-        (["formal", "--mutants", "--record"], "--mutants and --record together"),
-        (["nightly", "--page", "--check"], "--page and --check together"),
-        (["nightly", "--steps=lint", "--page"], "--steps and --page together"),
-        (["nightly", "--steps=lint", "--check"], "--steps and --check together"),
-        (["nightly", "--record", "--release"], "--record and --release together"),
-        (["synth", "--check", "--record"], "--check and --record together: nothing is mapped"),
-        (["synth", "--check", "--json=x.json"], "--check and --report together: nothing is mapped"),
-        (["vectors", "out", "--count=3"], "--count is of random layers, expected --set random"),
-        (["vectors", "out", "--set=pools", "--size=40"], "--size is of random layers"),
-        (["bench", "--quick", "--record"], "--record records all figures, expected no --quick"),
-        (["fpga", "--map-only", "--route"], "--map and --route together"),
-        (["fpga", "--baseline", "--record"], "--baseline and --record together"),
-        (["asic", "--baseline", "--record"], "--baseline and --record together"),
-        (
-            ["regress", "--n=3", "--seed=1", "--cluster=a:1", "--jobs=2"],
-            "--cluster and --jobs together",
-        ),
-        (["sim", "--golden", "--network="], "--network='': expected a name"),
-        (["predict", "--model="], "--model='': expected a name"),
-        (["stream", "--input="], "--input='': expected a name"),
-        (["regress", "--seeds=2", "--seed=1"], "--seed without --n"),
-        (["regress", "--n=2", "--seed=1", str(ROOT / "tb")], "--n and tests together"),
-        (["kmodel", "m.kmodel", "--image="], "argument --image: '': expected a name"),
-        (["kmodel", ""], "argument file: '': expected a name"),
-        (["kmodel", "m.kmodel", "--image=i", "--png=/dev/tty"], "/dev/tty: expected a file, or a"),
-        (["kmodel", "m.kmodel", "--png=o.png"], "--png without --image"),
-        (["kmodel", "m.kmodel", "--scale=1"], "--scale without --image"),
-        (["kmodel", "m.kmodel", "--functions", "--image=p.png"], "--image and --functions"),
-    ],
-)
-def test_pairs_of_commands(
-    words: list[str],
-    said: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(simrun, "check_tool", lambda _sim: None)
-    assert command.run_command(dispatch, words) == 2
-    out, err = capsys.readouterr()
-    assert said in err and err.count("\n") == 1 and not out

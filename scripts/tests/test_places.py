@@ -2,8 +2,6 @@
 """Checkouts with a space in their path, or read-only."""
 
 import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from openkpu.checkout import ROOT
 from openkpu_tb import places
+from scripts.tests.checkouts import copy, ran
 
 pytestmark = pytest.mark.check
 
@@ -63,7 +62,7 @@ def test_shell_and_python_agree(name: str, tmp_path: Path) -> None:
     root = tmp_path / name
     root.mkdir()
     script = f'root="{root}"; . "{ROOT}/scripts/where.sh"; echo "$venv"'
-    found = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    found = ran("sh", "-c", script, env=os.environ)
     place = places.cache(root) / "venv" if " " in name else root / ".venv"
     assert found.stdout == f"{place}\n" and found.stderr == ""
 
@@ -71,22 +70,14 @@ def test_shell_and_python_agree(name: str, tmp_path: Path) -> None:
 def test_make_in_a_path_with_a_space(tmp_path: Path) -> None:
     """A copy with a space in its path, -C from elsewhere, this environment as its own."""
     root = tmp_path / "x y"
-    leave = shutil.ignore_patterns("sim_build", ".venv", ".git", "__pycache__", "waves", "reports")
-    shutil.copytree(ROOT, root, ignore=leave)
+    copy(root)
     venv = places.cache(root.resolve()) / "venv"
     venv.parent.mkdir(parents=True)
     mine = Path(sys.prefix)
     venv.symlink_to(mine)
-    vectors = "VECTORS=models/tests/data/vectors/raw_pool7.npz"
-    env = {k: v for k, v in os.environ.items() if k not in ("SEED", "MAKEFLAGS", "MAKELEVEL")}
-    result = subprocess.run(
-        ["make", "-C", str(root), "sim", "SIM=icarus", "CONFIG=nano", vectors, "REPORT=r s.json"],
-        cwd="/",
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+    vectors = f"VECTORS={ROOT / 'models/tests/data/vectors/raw_pool7.npz'}"
+    words = ("make", "-C", root, "sim", "SIM=icarus", "CONFIG=nano", vectors, "REPORT=r s.json")
+    result = ran(*words, cwd="/")
     assert "3 of 3 layers run, 0 mismatching bytes" in result.stdout
     assert "builds go to" in result.stderr
     assert (root / "r s.json").is_file() and not (root / "sim_build").exists()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/precompiled.sh: Verilator's headers compiled once for all builds; never in the way."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from openkpu.checkout import ROOT
+from scripts.tests.checkouts import ran
 
 pytestmark = [pytest.mark.fixed, pytest.mark.check, pytest.mark.tool("precompiled")]
 
@@ -33,12 +33,10 @@ def compiled(include: Path, build: str, *more: str, value: int = 7) -> tuple[int
     words = ["c++", "-O1", f"-I{include}", f"-DVALUE={value}", "-H", *more, "-c", "-o", "top.o"]
     script = str(ROOT / "scripts" / "precompiled.sh")
     folder = include.parents[1] / build
-    said = subprocess.run(
-        [script, *words, "top.cpp"], cwd=folder, capture_output=True, text=True, check=True
-    )
-    subprocess.run(["c++", "-o", "top", "top.o"], cwd=folder, check=True)
+    said = ran(script, *words, "top.cpp", cwd=folder)
+    ran("c++", "-o", "top", "top.o", cwd=folder)
     used = any(line.startswith("! ") for line in said.stderr.splitlines())
-    return subprocess.run([str(folder / "top")]).returncode, used
+    return ran(folder / "top", status=None).returncode, used
 
 
 def headers(include: Path) -> list[Path]:
@@ -77,29 +75,16 @@ def test_build_with_its_own(include: Path) -> None:
 
 def test_error_of_the_source_is_the_compilers(include: Path) -> None:
     (include.parents[1] / "one" / "top.cpp").write_text('#include "verilated.h"\nint wrong(;\n')
-    with pytest.raises(subprocess.CalledProcessError) as error:
+    with pytest.raises(AssertionError, match="wrong"):
         compiled(include, "one")
-    assert "wrong" in error.value.stderr
 
 
 def test_large_builds_have_no_header_of_their_own(include: Path) -> None:
     """Verilator's makefile asks for one; it stays empty, and the sources read what they name."""
     folder = include.parents[1] / "one"
     (folder / "Vtop__pch.h").write_text('#include "verilated.h"\n')
-    script, switches = (
-        str(ROOT / "scripts" / "precompiled.sh"),
-        ["-O1", f"-I{include}", "-DVALUE=7"],
-    )
-    words = [
-        script,
-        "c++",
-        *switches,
-        "-x",
-        "c++-header",
-        "Vtop__pch.h",
-        "-o",
-        "Vtop__pch.h.fast.gch",
-    ]
-    subprocess.run(words, cwd=folder, check=True)
+    switches = ["-O1", f"-I{include}", "-DVALUE=7", "-x", "c++-header"]
+    made = ["Vtop__pch.h", "-o", "Vtop__pch.h.fast.gch"]
+    ran(ROOT / "scripts" / "precompiled.sh", "c++", *switches, *made, cwd=folder)
     assert (folder / "Vtop__pch.h.fast.gch").stat().st_size == 0
     assert compiled(include, "one", "-include", "Vtop__pch.h.fast") == (7, False)

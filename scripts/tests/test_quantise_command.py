@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -18,6 +17,7 @@ from openkpu.compiler import okpu
 from openkpu_tools.commands import sim
 from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import quantise
+from scripts.tests.conftest import Refused
 
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
 
@@ -127,7 +127,7 @@ def test_sim(model: Path, given: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert np.abs(found - real).max() < 0.1 * np.abs(real).max()
 
 
-def test_several_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_inputs(tmp_path: Path, refused: Refused) -> None:
     """An .npz with an array for each; a .npy does not say which."""
     m = Exported(DYNAMO)
     a, b = m.input(1, 4, 8, 8, name="a"), m.input(1, 4, 8, 8, name="b")
@@ -136,86 +136,9 @@ def test_several_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     arrays = {n: RNG.normal(0, 1, (5, 4, 8, 8)).astype(np.float32) for n in "ab"}
     files.save_arrays(tmp_path / "x.npz", arrays)
     assert quantise.main([str(path), "--calibration", str(tmp_path / "x.npz")]) == 0
-    capsys.readouterr()
     np.save(tmp_path / "x.npy", arrays["a"])
-    refused([str(path), "--calibration", str(tmp_path / "x.npy")], "expected a .npz", capsys)
-
-
-def refused(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, status 2."""
-    assert quantise.main(words) == 2
-    error = capsys.readouterr().err
-    assert text in error and error.count("\n") == 1, error
-
-
-def changed(array: np.ndarray, value: float) -> np.ndarray:
-    found = array.copy()
-    found[1, 2, 3, 4] = value
-    return found
-
-
-PLAIN = np.zeros((3, 3, 16, 16), np.float32)
-ARRAYS: dict[str, tuple[Any, str]] = {
-    "shape": (np.zeros((3, 3, 16, 15), np.float32), "expected (1, 3, 16, 16), or (n, 3, 16, 16)"),
-    "none": (PLAIN[:0], "expected (1, 3, 16, 16)"),
-    "nan": (changed(PLAIN, np.nan), "has a NaN or infinity"),
-    "infinity": (changed(PLAIN, np.inf), "has a NaN or infinity"),
-    "integers": (PLAIN.astype(np.uint8), "uint8(3, 3, 16, 16) for the input 'x', expected float32"),
-}
-
-
-@pytest.mark.parametrize("case", ARRAYS)
-def test_bad_array(
-    case: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    array, text = ARRAYS[case]
-    np.save(tmp_path / "bad.npy", array)
-    refused([str(model), "--calibration", str(tmp_path / "bad.npy")], text, capsys)
-
-
-def test_bad_requests(
-    model: Path, given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    (empty / "labels.txt").write_text("a\n")
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / "x.png").write_bytes(b"no picture")
-    net, x = str(model), str(given)
-    for words, text in (
-        ([net], "no --calibration, expected a folder of pictures"),
-        ([net, "--samples", "3"], "--samples without --calibration"),
-        ([net, "--calibration", x, "--samples", "0"], "from 1 to"),
-        ([net, "--calibration", x, "--method", "best"], "expected minmax, percentile or entropy"),
-        ([net, "--calibration", str(tmp_path / "none")], "No such file"),
-        ([net, "--calibration", str(empty)], "no picture in it"),
-        ([net, "--calibration", str(broken)], "x.png: no picture that can be read"),
-        ([net, "--calibration", net], "not a complete .npy file"),
-        ([net, "--calibration", x, "--mean", "3"], "expected a folder of pictures"),
-        ([net, "--calibration", x, "-o", str(tmp_path / "q.txt")], ".onnx"),
-        ([net, "--calibration", x, "-o", net], "would be read and written"),
-        ([x, "--calibration", x], "no model, expected one of"),
-    ):
-        refused(words, text, capsys)
-
-
-def test_quantised_already(
-    model: Path, given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, words = tmp_path / "q.onnx", ["--calibration", str(given)]
-    assert quantise.main([str(model), *words, "-o", str(out)]) == 0
-    capsys.readouterr()
-    program = tmp_path / "net.okpu"
-    assert compile_command.main([str(out), "-o", str(program)]) == 0
-    capsys.readouterr()
-    for path in (out, program):
-        assert compile_command.main([str(path), *words]) == 2
-        error = capsys.readouterr().err
-        assert "quantised already" in error and error.count("\n") == 1
-    assert compile_command.main([str(model)]) == 2
-    error = capsys.readouterr().err
-    assert "a float model" in error and "CALIBRATION=" in error and error.count("\n") == 1
+    words = ["quantise", str(path), "--calibration", str(tmp_path / "x.npy")]
+    refused(words, "expected a .npz")
 
 
 def bad(case: str) -> bytes:
@@ -237,16 +160,14 @@ def bad(case: str) -> bytes:
         ("operator", "(LRN): no such operator here"),
     ],
 )
-def test_bad_models(
-    case: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_models(case: str, text: str, tmp_path: Path, refused: Refused) -> None:
     path, x = tmp_path / "bad.onnx", tmp_path / "x.npy"
     path.write_bytes(bad(case))
     np.save(x, np.ones((2, 3, 8, 8), np.float32))
-    refused([str(path), "--calibration", str(x)], text, capsys)
+    refused(["quantise", str(path), "--calibration", str(x)], text)
 
 
-def test_dynamic_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dynamic_shape(tmp_path: Path, refused: Refused) -> None:
     """An open size is fixed by SHAPE."""
     m = Exported(OLD)
     y = m.conv(m.input(1, 3, 12, 12), 3, 4)
@@ -256,7 +177,7 @@ def test_dynamic_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path, x = tmp_path / "net.onnx", tmp_path / "x.npy"
     path.write_bytes(model.SerializeToString())
     np.save(x, RNG.normal(0, 1, (3, 3, 10, 10)).astype(np.float32))
-    refused([str(path), "--calibration", str(x)], "SHAPE=1x3xNxN fixes it", capsys)
+    refused(["quantise", str(path), "--calibration", str(x)], "SHAPE=1x3xNxN fixes it")
     assert quantise.main([str(path), "--calibration", str(x), "--shape", "1x3x10x10"]) == 0
 
 

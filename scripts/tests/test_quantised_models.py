@@ -57,11 +57,7 @@ class Given(quantization.CalibrationDataReader):
 
 def quantised(network: str, form: Any, path: Path, options: dict[str, Any]) -> bytes:
     """A network quantised in that way."""
-    params = {
-        key.partition("/")[2]: value
-        for key, value in script.load_params().items()
-        if key.startswith(network)
-    }
+    params = script.own_params(script.load_params(), network)
     model = script.float_onnx(script.NETWORKS[network], params)
     types = {"activation_type": Type.QInt8, "weight_type": Type.QInt8}
     quantization.quantize_static(

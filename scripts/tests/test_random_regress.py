@@ -15,34 +15,12 @@ from openkpu import configs
 from openkpu.checkout import ROOT, python_path
 from openkpu.layer.argument import LayerArg
 from openkpu_tb.runs import regress_items
-from openkpu_tools import command
 from openkpu_tools.verification import random_regress, regress
 from openkpu_tools.verification.regress_batch import Batch, ItemOutcome
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
 
 ENV = {**os.environ, "PYTHONPATH": python_path()}
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "no --n and no --seeds, expected one of them"),
-        (["--n=200"], "no --seed"),
-        (["--n=2", "--seed=1", "--sim=vcs"], "vcs"),
-        (["--n=2", "--seed=1", "--config=huge"], "huge"),
-        (["--n=2", "--seed=1", "--seeds=3"], "--n and --seeds together"),
-        (["--n=2", "--seed=1", "--cluster=nowhere"], "--cluster=nowhere: expected tcp://host:port"),
-        (["--n=2", "--seed=1", "--kind=sums"], "'sums'"),
-        (["--n=2", "--seed=1", "--kind=float16"], "small has no lanes for it"),
-        (["--seeds=2", "--kind=list"], "--kind without --n"),
-    ],
-)
-def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, status 2."""
-    assert command.run_command(regress.main, words) == command.BAD_REQUEST
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1 and said in err, err
 
 
 def test_seeds() -> None:

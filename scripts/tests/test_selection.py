@@ -14,19 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from openkpu.checkout import ROOT, python_path
+from openkpu.checkout import ROOT
 from openkpu_tb import results, tiers, tool_tests
 from openkpu_tools.flows import eda, fpga
 from openkpu_tools.setup import setup_env
-from scripts.tests.checkouts import program
+from scripts.tests.checkouts import program, ran
 
 PATHS = "tb/device/layers/test_paths.py"
 NIGHT, SECOND, FIRST = "::test_two_rows", "::test_lanes_of_pools[2]", "::test_driver[verilator]"
 
 
 def collected(*words: str) -> str:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *words]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    found = ran(sys.executable, "-m", "pytest", "--collect-only", "-q", *words, status=None)
     assert found.returncode in (0, 5), found.stdout + found.stderr
     return found.stdout
 
@@ -80,6 +79,11 @@ def test_a_skip_names_the_command_that_runs_it() -> None:
     assert found > 10
 
 
+def before(folder: Path) -> str:
+    """PATH with a folder in front."""
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
 def test_check_ends_with_what_did_not_run(tmp_path: Path) -> None:
     """Tests are the first of its steps: what pytest says of them is repeated behind the last."""
     (tmp_path / "scripts").mkdir()
@@ -89,10 +93,7 @@ def test_check_ends_with_what_did_not_run(tmp_path: Path) -> None:
     said = "\\n".join(["== not run ==", *lines, "3 passed"])
     program(tmp_path / "scripts", "run.sh", f"printf '{said}\\n'")
     program(tmp_path, "make", 'echo "ran $*"')
-    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    words = [tmp_path / "scripts" / "check.sh", "1"]
-    done = subprocess.run(words, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = ran(tmp_path / "scripts" / "check.sh", 1, PATH=before(tmp_path))
     assert done.stdout.splitlines()[-3:] == lines
 
 
@@ -103,10 +104,7 @@ def test_check_fails_with_any_of_its_steps(failing: str, tmp_path: Path) -> None
     shutil.copy(ROOT / "scripts" / "check.sh", tmp_path / "scripts")
     program(tmp_path / "scripts", "run.sh", "")
     program(tmp_path, "make", f'echo "ran $*"; [ "$1" != {failing} ]')
-    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    words = [tmp_path / "scripts" / "check.sh", "1"]
-    done = subprocess.run(words, env=env, capture_output=True, text=True)
-    assert done.returncode == 1
+    done = ran(tmp_path / "scripts" / "check.sh", 1, status=1, PATH=before(tmp_path))
     said = dict(re.findall(r"^(.+): (good|FAILED) \(\d+ s\)$", done.stdout, re.M))
     assert [step for step, verdict in said.items() if verdict == "FAILED"] == [failing]
     steps = "tests", "coverage", "test plan", "formal", "asic", "fpga", "lint", "mutation", "bench"
@@ -121,7 +119,7 @@ def test_check_ends_both_rows(number: int, status: int, tmp_path: Path) -> None:
     program(tmp_path / "scripts", "run.sh", "")
     slow = f"{sys.executable} -c 'import time; time.sleep(60)' || exit 1"
     program(tmp_path, "make", f'echo "$1 $$" >>"{tmp_path}/ran"\n{slow}')
-    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    env = {**os.environ, "PATH": before(tmp_path)}
     words = [tmp_path / "scripts" / "check.sh", "1"]
     done = subprocess.Popen(
         words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
@@ -157,10 +155,8 @@ def test_results_are_those_of_the_session_alone(tmp_path: Path) -> None:
     kept, inner, outer = (tmp_path / n for n in ("kept.jsonl", "test_in.py", "test_out.py"))
     inner.write_text(INNER)
     outer.write_text(OUTER.format(inner=str(inner)))
-    words = [sys.executable, "-m", "pytest", "-p", "conftest", "-n1", str(outer)]
-    env = {**os.environ, "PYTHONPATH": python_path(), results.VARIABLE: str(kept)}
-    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = (sys.executable, "-m", "pytest", "-p", "conftest", "-n1", outer)
+    ran(*words, cwd=tmp_path, also={results.VARIABLE: str(kept)})
     (line,) = kept.read_text().splitlines()
     assert "test_outer" in line and '"passed"' in line
 
@@ -244,9 +240,8 @@ def test_a_tool_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 )
 @pytest.mark.parametrize("jobs", ["", "-n 1"])
 def test_why_there_is_nothing_to_run(words: str, status: int, said: str, jobs: str) -> None:
-    command = [sys.executable, "-m", "pytest", *jobs.split(), *words.split()]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert found.returncode == status, found.stdout
+    command = (sys.executable, "-m", "pytest", *jobs.split(), *words.split())
+    found = ran(*command, status=status)
     (line,) = [line for line in found.stderr.splitlines() if line]
     assert line.startswith(said) and ("nightly" in line) == (status == 5 and "--all" not in words)
 
@@ -254,16 +249,10 @@ def test_why_there_is_nothing_to_run(words: str, status: int, said: str, jobs: s
 @pytest.mark.check
 def test_regress_says_it_once() -> None:
     """A test that is not there is no failure of a seed."""
-    command = [sys.executable, "-m", "openkpu", "regress", "--seeds=3", "nothere"]
-    found = subprocess.run(
-        command,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": python_path()},
-    )
+    words = ("regress", "--seeds=3", "nothere")
+    found = ran(sys.executable, "-m", "openkpu", *words, status=2)
     said = found.stdout + found.stderr
-    assert found.returncode == 2 and said.count("nothere: No such file") == 1, said
+    assert said.count("nothere: No such file") == 1, said
     assert "to repeat" not in said and "seed 2" not in said
 
 

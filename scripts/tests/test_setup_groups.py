@@ -3,7 +3,6 @@
 
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from importlib import metadata
@@ -18,7 +17,7 @@ from openkpu.checkout import ROOT, python_path
 from openkpu_tools.registry import COMMANDS
 from openkpu_tools.setup import setup_env
 from openkpu_tools.verification import tests as tests_of_tier
-from scripts.tests.checkouts import ENVIRONMENT, bare_python, copy
+from scripts.tests.checkouts import ENVIRONMENT, bare_python, copy, ran
 
 pytestmark = pytest.mark.check
 
@@ -55,10 +54,8 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wrong_value(words: str, bare: Path) -> None:
     """One line that names it, of each kind of value, and nothing is made."""
     env = {**ENVIRONMENT, "PYTHON": bare_python(bare.parent / "bin")}
-    result = subprocess.run(
-        ["make", *words.split()], cwd=bare, env=env, capture_output=True, text=True, timeout=60
-    )
-    assert result.returncode == 2 and result.stdout == ""
+    result = ran("make", *words.split(), cwd=bare, status=2, env=env)
+    assert not result.stdout
     line, end = result.stderr.splitlines()
     value = words.rpartition("=")[2] if "OUTPUT" not in words else "not/there"
     value = "TYPE" if words == "lint TYPE=int8" else "NOSUCH" if "NOSUCH" in words else value
@@ -172,8 +169,7 @@ for entry in COMMANDS.values():
         importlib.import_module(entry.module)
 """
     env = {**ENVIRONMENT, "PYTHONPATH": python_path()}
-    found = subprocess.run([python, "-c", code], env=env, capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
+    ran(python, "-c", code, env=env)
     assert sum(entry.bare for entry in COMMANDS.values()) >= 3
 
 
@@ -192,14 +188,7 @@ def test_targets_import_no_more_than_their_groups() -> None:
         packages = {re.split("[= ]", head)[0] for head in setup_env.pins(set(wanted))}
         blocked = {m for m, of in modules if packages.isdisjoint(map(canonicalize_name, of))}
         code = BLOCKED.format(blocked=blocked, modules=own_modules)
-        result = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": python_path()},
-            capture_output=True,
-            text=True,
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
+        ran(sys.executable, "-c", code)
 
 
 MOST = 160  # MB of an environment for `make sim SIM=icarus`
@@ -225,9 +214,8 @@ def test_from_nothing(tool: str, tmp_path: Path) -> None:
     if "no pip" in tool:
         env["PYTHON"] = bare_python(tmp_path / "bin")
     vectors = ROOT / "models/tests/data/vectors/raw_pool7.npz"
-    words = ["make", "sim", "SIM=icarus", "CONFIG=nano", f"VECTORS={vectors}"]
-    result = subprocess.run(words, cwd=root, env=env, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
+    words = ("make", "sim", "SIM=icarus", "CONFIG=nano", f"VECTORS={vectors}")
+    result = ran(*words, cwd=root, env=env)
     assert "3 of 3 layers run, 0 mismatching bytes" in result.stdout
     venv = root / ".venv"
     found = {path.name for path in next(venv.glob("lib/python*/site-packages")).iterdir()}
@@ -236,9 +224,8 @@ def test_from_nothing(tool: str, tmp_path: Path) -> None:
     assert ("pip" in found) == (tool == "pip, no pip")
     size = sum(file.lstat().st_size for file in venv.rglob("*") if not file.is_dir())
     assert size < MOST << 20, f"{size >> 20} MB"
-    words = [root / "scripts/setup.sh", "sim", "icarus"]
-    again = subprocess.run(words, env=env, capture_output=True, text=True)
-    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+    again = ran(root / "scripts/setup.sh", "sim", "icarus", env=env)
+    assert (again.stdout, again.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("name", ["sim", "predict", "stream", "export", "soc"])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from openkpu_tools import command
 from openkpu_tools.documents import silicon_table
 from openkpu_tools.flows import eda, fpga, silicon_record, synth
 from openkpu_tools.flows.asic import flow as asic
+from scripts.tests.conftest import Refused
 
 FIGURES = {"LUT": 1000, "flip-flops": 500, "DSP": 7, "block RAM": 9}
 
@@ -32,46 +32,21 @@ def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("flow", [fpga, asic])
-def test_no_record(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_record(flow, record: Path, refused: Refused) -> None:
     """Said before the flow, not after the hour that it takes."""
-    assert command.run_command(flow.main, ["--config=k210", "--baseline"]) == 2
-    said = capsys.readouterr().err
-    assert "no figures are recorded for k210, expected one of nano_fpga" in said
-    assert said.count("\n") == 1
-
-
-@pytest.mark.parametrize("flow", [fpga, asic])
-def test_either(flow, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who records does not compare."""
-    assert command.run_command(flow.main, ["--baseline", "--record"]) == 2
-    assert "--baseline and --record together" in capsys.readouterr().err
+    text = "no figures are recorded for k210, expected one of nano_fpga"
+    refused(["--config=k210", "--baseline"], text, main=flow.main)
 
 
 @pytest.mark.parametrize("what", ["baseline", "record"])
-def test_other_part(what: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_part(what: str, record: Path, refused: Refused) -> None:
     """A record is of one part; its own may be named."""
     before = record.read_text()
-    assert command.run_command(fpga.main, ["--config=nano_fpga", "--part=45k", f"--{what}"]) == 2
-    assert "the record of nano_fpga is of LFE5U-85F" in capsys.readouterr().err
+    words = ["fpga", "--config=nano_fpga", "--part=45k", f"--{what}"]
+    refused(words, "the record of nano_fpga is of LFE5U-85F")
     assert record.read_text() == before
     with pytest.raises(AssertionError, match="the flow began"):
         fpga.main(["--config=nano_fpga", "--part=85k", f"--{what}"])
-
-
-@pytest.mark.parametrize("words", [["--config=nano_fpga", "--map-only"], ["--config=k210"]])
-def test_seed_of_nothing(words: list[str], record: Path, capsys) -> None:
-    """What is only mapped has no placement."""
-    assert command.run_command(fpga.main, [*words, "--seed=2"]) == 2
-    assert "a seed is of the placement" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("word", ["--place-only", "--route"])
-def test_no_part(word: str, record: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What no ECP5 holds is not placed; how far it gets is one of three."""
-    assert command.run_command(fpga.main, ["--config=k210", word]) == 2
-    assert "k210 has no part, expected neither --place nor --route" in capsys.readouterr().err
-    assert command.run_command(fpga.main, ["--config=nano_fpga", "--map-only", word]) == 2
-    assert f"--map and {word.removesuffix('-only')} together" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

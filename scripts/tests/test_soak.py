@@ -3,28 +3,11 @@
 
 import pytest
 
-from openkpu_tools import command
 from openkpu_tools.verification import soak
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
 
 SHORT = ["--minutes=0.1", "--seed=3", "--config=nano"]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "--minutes"),
-        (["--minutes=0"], "'0': expected a number from 0.001"),
-        (["--minutes=soon"], "'soon'"),
-        (["--minutes=1", "--seed=x"], "'x': expected a whole number"),
-        (["--minutes=1", "--config=huge"], "huge"),
-    ],
-)
-def test_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.run_command(soak.main, words) == command.BAD_REQUEST
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1 and said in err, err
 
 
 @pytest.mark.nightly

@@ -2,7 +2,6 @@
 """The source roots: pyproject.toml lists them once for each tool, and all lists are the same."""
 
 import os
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -13,9 +12,11 @@ import openkpu
 import openkpu_tb
 import openkpu_tools
 from openkpu.checkout import ROOT, source_roots
+from scripts.tests.checkouts import ran
 
 TOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 ROOTS = TOOLS["pytest"]["ini_options"]["pythonpath"]
+RUN = ROOT / "scripts" / "run.sh"
 SIZES = [("rtl", ".v", 450), *((name, ".py", 500) for name in ("models", "tb", "scripts"))]
 
 
@@ -37,27 +38,17 @@ def test_every_list_is_the_same() -> None:
 def test_run_script() -> None:
     """scripts/run.sh puts the same ones on the path, before what was there."""
     code = "import os; print(os.environ['PYTHONPATH'])"
-    said = subprocess.run(
-        [ROOT / "scripts" / "run.sh", "-c", code],
-        env={**os.environ, "PYTHONPATH": "/elsewhere"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    said = ran(RUN, "-c", code, PYTHONPATH="/elsewhere")
     found = said.stdout.strip().split(os.pathsep)
     assert found == [*(str(ROOT / name).removesuffix("/.") for name in ROOTS), "/elsewhere"]
 
 
 def test_flags_for_other_programs() -> None:
     """Flags that a caller has exported do not reach what compiles a bench; its compiler does."""
-    flags = dict.fromkeys(("CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "LDLIBS", "OPT"), "-m32")
-    said = subprocess.run(
-        [ROOT / "scripts" / "run.sh", "-c", "import os; print(*os.environ)"],
-        env={**os.environ, **flags, "CXX": "c++"},
-        capture_output=True,
-        text=True,
-        check=True,
+    flags: dict[str, str] = dict.fromkeys(
+        ("CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "LDLIBS", "OPT"), "-m32"
     )
+    said = ran(RUN, "-c", "import os; print(*os.environ)", CXX="c++", also=flags)
     assert not set(flags) & set(said.stdout.split()) and "CXX" in said.stdout.split()
 
 
@@ -66,13 +57,7 @@ def test_compiled_code_is_kept(forbidden: str) -> None:
     """Beside the sources, or in the environment for a caller who wants none there."""
     code = "import sys; print(sys.dont_write_bytecode, sys.pycache_prefix)"
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPYCACHEPREFIX"}
-    said = subprocess.run(
-        [ROOT / "scripts" / "run.sh", "-c", code],
-        env={**env, "PYTHONDONTWRITEBYTECODE": forbidden},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    said = ran(RUN, "-c", code, env=env, PYTHONDONTWRITEBYTECODE=forbidden)
     dropped, place = said.stdout.split()
     assert dropped == "False"
     if forbidden:
@@ -88,8 +73,7 @@ def test_compiled_code_is_kept(forbidden: str) -> None:
 def test_a_module_from_anywhere(name: str) -> None:
     """run.sh finds a module of each root from another folder, where the checkout has it."""
     code = f"import {name} as m; print(m.__file__)"
-    words = [ROOT / "scripts" / "run.sh", "-c", code]
-    said = subprocess.run(words, cwd="/", capture_output=True, text=True, check=True)
+    said = ran(RUN, "-c", code, cwd="/", env=os.environ)
     file = f"{name.replace('.', '/')}.py"
     assert said.stdout.strip() in {str(root / file) for root in source_roots()}
 

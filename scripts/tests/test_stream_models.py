@@ -16,6 +16,7 @@ from openkpu.compiler.build import build_program
 from openkpu.configs import load_config
 from openkpu.kmodel import load_kmodel, run_kmodel
 from openkpu_tools.commands import run_stream
+from scripts.tests.conftest import Refused
 
 
 def words(model: Path, *more: str) -> list[str]:
@@ -51,7 +52,7 @@ def test_stream_of_a_kmodel(
 
 @pytest.mark.parametrize("bad", ["middle", "shape", "kind", "cut"])
 def test_models_that_are_no_stream(
-    bad: str, kmodel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bad: str, kmodel: Path, tmp_path: Path, refused: Refused
 ) -> None:
     """One line, status 2."""
     more: list[str] = []
@@ -68,22 +69,18 @@ def test_models_that_are_no_stream(
     else:
         kmodel.write_bytes(kmodel.read_bytes()[:100])
         says = "net.kmodel"
-    assert run_stream.main(words(kmodel, *more)) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert says in line
+    refused(["stream", *words(kmodel, *more)], says)
 
 
-def test_an_input_in_bands_is_no_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_input_in_bands_is_no_stream(tmp_path: Path, refused: Refused) -> None:
     """One line that says why there are several maps of one input."""
     path = tmp_path / "net.okpu"
     m = Maker(3)
     x = m.conv(m.input(1, 16, 40, 20), 4, (3, 3))
     program = test_bands.on(m.done(m.pool(x, "max", (2, 2), (2, 2))), 100)
     path.write_bytes(okpu.dumps(program))
-    assert run_stream.main(words(path)) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"{path}: a stream is" in line
-    assert line.endswith("which are bands for the AI RAM of nano_fpga")
+    why = "which are bands for the AI RAM of nano_fpga"
+    refused(["stream", *words(path)], f"{path}: a stream is", why)
 
 
 def test_results_that_are_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

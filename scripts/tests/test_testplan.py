@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of the test plan says what tests gave."""
 
-from pathlib import Path
-
 import pytest
 
 from openkpu_tb import tool_tests
 from openkpu_tb.plan import plan
 from openkpu_tb.results import RunResult
-from openkpu_tools import command
 from openkpu_tools.verification import testplan
 
 
@@ -63,13 +60,3 @@ def test_unchanged_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = {f"{file}::test_a": {"": RunResult("", "failed")}}
     (row,) = testplan.testplan_rows([entry("netlists", file)], failed)
     assert row.state == "no passing test"
-
-
-def test_check(capsys: pytest.CaptureFixture[str]) -> None:
-    assert testplan.main(["--check"]) == 0
-    assert "every item of the specification" in capsys.readouterr().out
-
-
-def test_command_without_results(tmp_path: Path) -> None:
-    with pytest.raises(command.UsageError, match="no results, run make test first"):
-        testplan.main(["--results", str(tmp_path / "none.jsonl")])

@@ -58,11 +58,8 @@ def test_runtime_reads_digits(name: str) -> None:
 def test_gradients_are_differences(name: str) -> None:
     """Against the loss a small step to either side, in double precision."""
     net, data = script.NETWORKS[name], digits.load_data()[0]
-    params = {
-        key.partition("/")[2]: value.astype(np.float64)
-        for key, value in script.load_params().items()
-        if key.startswith(name)
-    }
+    own = script.own_params(script.load_params(), name)
+    params = {key: value.astype(np.float64) for key, value in own.items()}
     params["logits_w"] /= 10  # less sure of itself: a loss to speak of
     images, labels = data.images[:6], data.labels[:6]
     _, grads = script.gradients(net, params, images, labels)

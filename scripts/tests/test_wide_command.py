@@ -19,6 +19,7 @@ from openkpu.compiler.form.graph import Graph
 from openkpu_tools.commands import predict, run_stream, sim
 from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import quantise
+from scripts.tests.conftest import Refused
 
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
 
@@ -185,36 +186,10 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("main", MAINS, ids=lambda m: m.__module__.rpartition(".")[2])
 @pytest.mark.tier(check=["compile-*", "predict-*", "run_stream-*", "sim-*"])
-def test_refused(
-    case: str, main: Main, words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused(case: str, main: Main, words: list[str], refused: Refused) -> None:
     more, text = REFUSED[case]
-    assert main([*_model(main, words), *more]) == 2
-    error = capsys.readouterr().err
-    assert text in error and error.count("\n") == 1
-
-
-@pytest.mark.parametrize("main", MAINS[1:], ids=lambda m: m.__module__.rpartition(".")[2])
-def test_needs_a_float_model(
-    main: Main, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """WIDE is for a float model; one that is quantised has the weights that it has."""
-    out = tmp_path / "q.onnx"
-    assert quantise.main([*words, "-o", str(out)]) == 0
-    capsys.readouterr()
-    for given, text in (
-        ([str(out)], "--wide without --calibration"),
-        ([str(out), *words[1:]], "this one is quantised already"),
-        ([words[0]], "--wide without --calibration"),
-    ):
-        assert main([*_model(main, given), "--wide", FINE]) == 2
-        error = capsys.readouterr().err
-        assert text in error and error.count("\n") == 1, error
-
-
-def _model(main: Main, words: list[str]) -> list[str]:
-    """A model as the command names it."""
-    return ["--model", *words] if main in MAINS[2:] else list(words)
+    given = ["--model", *words] if main in MAINS[2:] else words
+    refused([*given, *more], text, main=main)
 
 
 # ------------------------------------------------------------------- predict and stream
@@ -246,25 +221,3 @@ def test_stream(wide: list[str], words: list[str], capsys: pytest.CaptureFixture
     assert work.network.eight_bit is not bool(wide)
     assert work.images.shape == (2, *work.network.in_shape)
     assert len(np.unique(work.images)) > 50
-
-
-@pytest.mark.parametrize("main", MAINS[2:4], ids=lambda m: m.__module__.rpartition(".")[2])
-def test_calibration_of_what(
-    main: Main, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Options of a calibration without one, or of something else than a float model."""
-    kmodel = tmp_path / "net.kmodel"
-    kmodel.write_bytes(b"\x03\0\0\0" + bytes(60))
-    x = words[-1]
-    for given, text in (
-        (["--model", words[0]], "a float model: compile, sim, predict, stream and quantise need"),
-        (["--model", words[0], "--samples", "3"], "--samples without --calibration"),
-        (["--model", words[0], "--mean", "3"], "--mean without --calibration"),
-        (["--model", *words, "--mean", "3"], "expected a folder of pictures"),
-        (["--model", str(kmodel), "--calibration", x], "--calibration without a quantised model"),
-        (["--calibration", x], "--calibration without"),
-        (["--model", *words, "--report", x], "would be read and written"),
-    ):
-        assert main(given) == 2
-        error = capsys.readouterr().err
-        assert text in error and error.count("\n") == 1, error

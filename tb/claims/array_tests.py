@@ -23,6 +23,17 @@ ROWS = 128  # rows of the AI RAM that a layer of C7 may touch
 
 
 @claim
+async def ungated_operands_toggle(device: Device) -> None:
+    """The other half of C6, a build without the gate (GATE=0): operands toggle for nothing, the
+    results are the same, and the counter that has to stay at 0 with the gate can count."""
+    assert option("GATE", 1) == 0
+    run = (await recorder.stream(device, networks.small_case(2))).exact()
+    wanted = run.counters["macs_issued"] - run.counters["macs_gated"]
+    assert run.products == wanted and run.idle_toggles > 0
+    assert run.idle_toggles > run.toggles // 10, f"{run.idle_toggles} of {run.toggles}"
+
+
+@claim
 async def c6_gated_array(device: Device) -> None:
     """Operand bits of every multiplier: none toggles unless its pixel is above zero."""
     shape = await device.read(AI_CONFIG)

@@ -79,13 +79,5 @@ def test_module(module: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("module", "test"),
-    [
-        ("device_tests", "WindowTest"),
-        ("register_tests", "WrittenValues"),
-        ("register_tests", "VolatileValues"),
-    ],
-)
-def test_uvm(module: str, test: str) -> None:
-    simulate("verilator", EVERYTHING, f"tb.uvm.{module}", test, SEED)
+def test_window() -> None:
+    simulate("verilator", EVERYTHING, "tb.uvm.sequence_tests", "WindowAccesses", SEED)

@@ -35,10 +35,9 @@ from openkpu_tb.core.registers import (
     INTERRUPT_MASK,
     INTERRUPT_RAW,
     INTERRUPT_STATUS,
-    Err,
     Kpu,
 )
-from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout
+from openkpu_tb.device.device import Device, DeviceTimeout
 from openkpu_tb.device.driver import ALL, Driver
 from tb.device.checked import checked
 
@@ -174,33 +173,6 @@ async def bursts(tb: Any) -> None:
 
 
 @checked()
-async def bursts_without_output(tb: Any) -> None:
-    """The same when nobody wants the map: calc_done of the last layer alone ends it."""
-    x, file = tiny(15, 3)
-    _, driver, program = await ready(file)
-    ((segment, maps),) = segments(program, x)
-    await driver.bring_up(segment)
-    assert await driver.run_burst(segment.steps[:-1], LIMIT) is None
-    assert driver.seen == [Kpu.ALMOST_EMPTY, Kpu.CALC_DONE]
-    await same(driver, segment.steps[-2], maps[-2])
-
-
-@checked()
-async def three_ways(tb: Any) -> None:
-    """One after the other on one device, without a reset: the same bytes."""
-    x, file = tiny(14, 4)
-    _, driver, program = await ready(file)
-    ((segment, maps),) = segments(program, x)
-    for way in (*WAYS, "burst"):
-        poison = np.full(maps[-1].shape, 0x5A, dtype=np.uint8)
-        await driver.upload(segment.steps[-1].arg.out_layout, poison)
-        driver.known[:] = False  # the first map goes up again
-        found = await driver.run(way, segment, LIMIT)
-        assert list(found) == [13] and np.array_equal(found[13], maps[-1]), way
-        await same(driver, segment.steps[-1], maps[-1])
-
-
-@checked()
 async def moved_by_the_device(tb: Any) -> None:
     """Every way with maps that the device moves: the same bytes, and none through the window."""
     x, file = tiny(14, 22)
@@ -302,31 +274,6 @@ async def masks_and_raw(tb: Any) -> None:
 
 
 @checked()
-async def thresholds(tb: Any) -> None:
-    """Both thresholds count layers: full from so many on, empty down to so many."""
-    x, file = tiny(15, 6)
-    device, driver, program = await ready(file)
-    ((segment, maps),) = segments(program, x)
-    await driver.bring_up(segment)
-    await device.write_many({INTERRUPT_CLEAR: ALL, FIFO_THRESHOLD: 3 | 2 << 4, EIGHT_BIT_MODE: 1})
-    await device.write(INTERRUPT_MASK, 0b011)
-    words = [w for s in segment.steps for w in driver.argument(s, send_data_out=0, int_en=0)]
-    await device.push(words)
-    assert int(tb.irq.value), "no almost_full after fifteen layers"
-    assert await device.read(INTERRUPT_STATUS) == Kpu.ALMOST_FULL
-    await device.write_many({INTERRUPT_CLEAR: Kpu.ALMOST_FULL, INTERRUPT_MASK: 0b101})
-    await device.wait(LIMIT)
-    assert await device.read(INTERRUPT_STATUS) == Kpu.ALMOST_EMPTY
-    held = await device.read(AI["AI_STATUS"]) >> 24 & 31
-    assert held <= 2, f"almost_empty at {held} layers"
-    for _ in range(100):
-        if not await device.read(AI["AI_STATUS"]) & 1:
-            break
-        await device.wait_cycles(500)
-    await same(driver, segment.steps[-1], maps[-1])
-
-
-@checked()
 async def exact_thresholds(tb: Any) -> None:
     """A device that waits for its reader holds its layers: each threshold to the layer."""
     x, file = tiny(15, 12)
@@ -378,23 +325,3 @@ async def window(tb: Any) -> None:
         assert not unknown.any() and np.array_equal(after, before), (c, h, w)
         assert np.array_equal(await driver.download(layout), x)
         assert driver.holds(layout)
-
-
-@checked()
-async def refused_layer(tb: Any) -> None:
-    """An illegal layer in a burst: the error with its index, and the next burst is right."""
-    x, file = tiny(6, 7)
-    _, driver, program = await ready(file)
-    ((segment, maps),) = segments(program, x)
-    await driver.bring_up(segment)
-    bad = list(segment.steps)
-    arg = bad[3].arg.replace(pool_type=11)
-    bad[3] = KpuStep(3, 0, bad[3].layer, arg, "nncase")
-    try:
-        await driver.run_burst(bad, LIMIT)
-        raise AssertionError("the layer was not refused")
-    except DeviceError as error:
-        assert (error.code, error.layer) == (Err.BAD_POOL, 3), error
-    await same(driver, segment.steps[2], maps[2])
-    driver.known[:] = False
-    assert np.array_equal((await driver.run("burst", segment, LIMIT))[5], maps[-1])

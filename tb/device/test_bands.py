@@ -5,7 +5,6 @@ model has it, results as the exact reference, cycles as predicted."""
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +18,9 @@ from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.program import DevicePart, Program
 from openkpu.configs import Config
-from openkpu.network.network import Network, alignment
+from openkpu.network.network import Network
 from openkpu.prediction.cycles_model import predict_network
-from openkpu_tb.runs import launch
-from openkpu_tb.runs.requests import NetworkRequest
+from tb.device.test_compiled import maps_of_the_rtl
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 Values = dict[str, np.ndarray]
@@ -36,24 +34,10 @@ def on_the_rtl(simulator: str, config: Config, program: Program, given: Values) 
     print(f"{len(part.network.layers)} layers, {predicted} cycles predicted", flush=True)
 
     def device(part: DevicePart, network: Network, x: np.ndarray) -> run.Maps:
-        found: run.Maps = {}
-
-        def on_event(event: dict[str, Any]) -> None:
-            assert event["event"] != "rules", event
-            if event["event"] == "stored":
-                shape = network.layers[event["layer"]].out_shape
-                found[event["layer"]] = np.array(event["y"], np.uint8).reshape(shape)
-            elif event["event"] == "image":
-                assert not event["failure"], event["failure"]
-                wrong = {i["index"]: i["first"] for i in event["layers"] if i["mismatching_bytes"]}
-                assert len(event["layers"]) == len(network.layers) and not wrong, wrong
-                found[-1] = np.array(event["y"], np.uint8).reshape(network.out_shape)
-                print(f"{event['cycles']} cycles")
-                assert abs(event["cycles"] - predicted) <= NEAR * predicted
-
-        request = NetworkRequest(network, x[None], int(1.1 * predicted) + 10_000, alignment(config))
-        size = network.storage(x[None], align=request.align).data.size
-        launch.run_job(simulator, config, request, on_event, storage_bytes=size)
+        limit = int(1.1 * predicted) + 10_000
+        found, cycles = maps_of_the_rtl(simulator, config, network, x, limit)
+        print(f"{cycles} cycles")
+        assert abs(cycles - predicted) <= NEAR * predicted
         return found
 
     return run.run_program(program, given, device)

@@ -19,6 +19,7 @@ from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.form.rarer import Deconv, Prelu
 from openkpu.compiler.program import DevicePart
+from openkpu.configs import Config
 from openkpu.network.network import Network, alignment
 from openkpu.prediction.roofline import network_cycles
 from openkpu_tb.runs import launch
@@ -90,18 +91,38 @@ def padded() -> Graph:
     )
 
 
-GRAPHS = {
-    "mixed": mixed,
-    "parted": parted,
-    "joined": joined,
-    "turned": turned,
-    "copied": copied,
-    "rarer": rarer,
-    "attended": attended,
-    "padded": padded,
-}
+MAKERS = (mixed, parted, joined, turned, copied, rarer, attended, padded)
+GRAPHS = {make.__name__: make for make in MAKERS}
 LISTS = {"rarer": 2, "attended": 4, "parted": 2}
 WIDE = {"mixed": 1, "parted": 1}  # lists whose weights have 16 bits
+
+
+def maps_of_the_rtl(
+    simulator: str, config: Config, network: Network, x: np.ndarray, limit: int
+) -> tuple[run.Maps, int]:
+    """The maps that a network leaves in storage, -1: its result, and the cycles it took; the map of
+    every layer was the golden model's."""
+    found: run.Maps = {}
+    cycles = 0
+
+    def on_event(event: dict[str, Any]) -> None:
+        nonlocal cycles
+        assert event["event"] != "rules", event
+        if event["event"] == "stored":
+            shape = network.layers[event["layer"]].out_shape
+            found[event["layer"]] = np.array(event["y"], np.uint8).reshape(shape)
+        elif event["event"] == "image":
+            assert not event["failure"], event["failure"]
+            wrong = {i["index"]: i["first"] for i in event["layers"] if i["mismatching_bytes"]}
+            assert len(event["layers"]) == len(network.layers) and not wrong, wrong
+            found[-1] = np.array(event["y"], np.uint8).reshape(network.out_shape)
+            cycles = event["cycles"]
+
+    request = NetworkRequest(network, x[None], limit, alignment(config))
+    size = network.storage(x[None], align=request.align).data.size
+    launch.run_job(simulator, config, request, on_event, storage_bytes=size)
+    assert -1 in found, "no result"
+    return found, cycles
 
 
 @pytest.mark.tier(check=["verilator-*", *(f"icarus-{name}" for name in GRAPHS if name != "joined")])
@@ -117,25 +138,8 @@ def test_compiled(simulator: str, name: str) -> None:
     assert sum(not network.eight_bit for network in lists) == WIDE.get(name, 0)
 
     def device(part: DevicePart, network: Network, x: np.ndarray) -> run.Maps:
-        found: run.Maps = {}
-
-        def on_event(event: dict[str, Any]) -> None:
-            assert event["event"] != "rules", event
-            if event["event"] == "stored":
-                shape = network.layers[event["layer"]].out_shape
-                found[event["layer"]] = np.array(event["y"], np.uint8).reshape(shape)
-            elif event["event"] == "image":
-                assert not event["failure"], event["failure"]
-                wrong = {i["index"]: i["mismatching_bytes"] for i in event["layers"]}
-                assert len(wrong) == len(network.layers) and not any(wrong.values()), wrong
-                found[-1] = np.array(event["y"], np.uint8).reshape(network.out_shape)
-
         least = network_cycles(config, network.layers, eight_bit=network.eight_bit)
-        limit = 50_000 + 60 * least
-        request = NetworkRequest(network, x[None], limit, alignment(config))
-        size = network.storage(x[None], align=request.align).data.size
-        launch.run_job(simulator, config, request, on_event, storage_bytes=size)
-        return found
+        return maps_of_the_rtl(simulator, config, network, x, 50_000 + 60 * least)[0]
 
     rng = np.random.default_rng(5)
     values = {

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from openkpu import configs, digits
+from openkpu import configs
 from openkpu.checkout import ROOT, python_path
 from openkpu_tb.device import cycles
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.requests import NetworkRequest
 from openkpu_tb.simrun import SIMS
 
 VECTORS = ROOT / "models/tests/data/vectors"
@@ -93,17 +92,11 @@ def test_digits_icarus(tmp_path: Path) -> None:
     assert end["parts"]["host_maps"] == 0 and 0 <= end["parts"]["other"] < 8
 
 
-def test_counter_is_the_time_that_passes() -> None:
-    """PERF_TOTAL of an inference against the cycles that the bench counts from start to end."""
-    network = digits.load_network()
-    events: list[dict] = []
-    images = digits.load_data()[1].pixels[:2]
-    request = NetworkRequest(network, images, limit=100_000)
-    launch.run_job("verilator", configs.load_config("nano"), request, events.append)
-    found = [event for event in events if event["event"] == "image"]
-    assert len(found) == 2
-    for event in found:
-        total = event["inference"]["total"]
-        assert 0 <= event["cycles"] - total < 12, (event["cycles"], total)
-        layers = sum(layer["counters"]["total"] for layer in event["layers"])
-        assert 0 <= total - layers < 8, (total, layers)
+@pytest.mark.fixed
+@pytest.mark.parametrize(("simulator", "room"), [("icarus", 4 << 20), ("verilator", 64 << 20)])
+def test_size_of_the_storage_changes_no_build(simulator: str, room: int) -> None:
+    """Jobs of any usual size, in bytes, share a build; a larger one has its own."""
+    config = configs.load_config("small")
+    least = launch.parameters(config, 1, sim=simulator)
+    assert launch.parameters(config, room, sim=simulator) == least
+    assert launch.parameters(config, room + 1, sim=simulator) != least

@@ -189,17 +189,7 @@ def test_joined_maps(simulator: str, eight_bit: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.check
-@pytest.mark.tier(
-    nightly=[
-        "icarus-v0_16bit",
-        "icarus-v5",
-        "verilator-v3",
-        "verilator-v4_upload",
-        "icarus-v3",
-        "icarus-v4_upload",
-        "verilator-v0_16bit",
-    ]
-)
+@pytest.mark.tier(nightly=["icarus-*", "verilator-v[34]*", "verilator-v0*"])
 @pytest.mark.parametrize("name", ["v0_16bit", "v3", "v4_upload", "v5"])
 @pytest.mark.parametrize("simulator", SIMS)
 def test_containers(simulator: str, name: str, tmp_path: Path) -> None:

@@ -10,10 +10,9 @@ import pytest
 from openkpu import configs
 from openkpu.generators.generate import Limits
 from openkpu.generators.generate_lists import KINDS, random_list
-from openkpu.network.network import NetworkError, alignment
+from openkpu.network.network import NetworkError
 from openkpu.prediction.cycles_model import predict_network
-from openkpu_tb.runs import launch
-from openkpu_tb.runs.requests import NetworkRequest
+from tb.device.test_compiled import maps_of_the_rtl
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 LISTS, NEAR = 3, 1.25
@@ -46,13 +45,5 @@ def test_lists(simulator: str, name: str) -> None:
     """Every map of every layer; what lies between is not touched, for later layers read it."""
     config = configs.load_config(name)
     for network, image in lists(config, LISTS):
-        events: list[dict[str, Any]] = []
         limit = int(50_000 + NEAR * predict_network(config, network).cycles)
-        request = NetworkRequest(network, image[None], limit, alignment(config))
-        size = network.storage(image[None], align=request.align).data.size
-        launch.run_job(simulator, config, request, events.append, storage_bytes=size)
-        images = [event for event in events if event["event"] == "image"]
-        assert len(images) == 1 and not images[0]["failure"], images
-        wrong = {i["index"]: i["first"] for i in images[0]["layers"] if i["mismatching_bytes"]}
-        assert not wrong, wrong
-        assert len(images[0]["layers"]) == len(network.layers)
+        maps_of_the_rtl(simulator, config, network, image, limit)

@@ -6,10 +6,13 @@ Random jobs on memories full of random bytes; after each one all of both memorie
 
 import cocotb
 import pyuvm
+from pyuvm import uvm_factory
 
-from openkpu_tb.core.registers import Err
-from openkpu_tb.coverage.model import MODES, TRAFFIC
+from openkpu_tb.ahb.host_agent import Transfer
+from openkpu_tb.core.registers import AI_RAM, Err
+from openkpu_tb.coverage.model import TRAFFIC
 from openkpu_tb.uvm.base_test import DeviceTest
+from openkpu_tb.uvm.scoreboard import Scoreboard, StrictScoreboard
 from openkpu_tb.uvm.sequences.bus import KINDS, disturbance
 from openkpu_tb.uvm.sequences.faults import (
     STREAM,
@@ -19,23 +22,11 @@ from openkpu_tb.uvm.sequences.faults import (
 )
 from openkpu_tb.uvm.sequences.job import (
     JOBS,
-    DeviceSequence,
     LayerSequence,
     NetworkSequence,
     StreamSequence,
 )
-from openkpu_tb.uvm.sequences.misbehaviour import (
-    BusyMisbehaviourSequence,
-    MisalignedSequence,
-    MisbehaviourSequence,
-)
 from openkpu_tb.uvm.virtual import DisturbedSequence, LifeSequence
-
-MOST_AIMED = 60  # jobs until all bins are hit
-JOB_OF: dict[str, type[DeviceSequence]] = dict(
-    zip(MODES, (LayerSequence, NetworkSequence, StreamSequence), strict=True)
-)
-KIND_OF: dict[str, str] = dict(zip(TRAFFIC, ("quiet", "waits", "everything"), strict=True))
 
 
 def few(many: int, slow: int) -> int:
@@ -90,7 +81,13 @@ class ErrorSequences(SequenceTest):
 
 @pyuvm.test()
 class ResetSequences(SequenceTest):
-    """Both resets in random cycles of random jobs; afterwards jobs are exact."""
+    """Both resets in random cycles of random jobs; afterwards jobs are exact.
+
+    What an interrupted job leaves is an old byte or one of its own, says the strict scoreboard.
+    """
+
+    def overrides(self) -> None:
+        uvm_factory().set_type_override_by_type(Scoreboard, StrictScoreboard)
 
     async def scenario(self) -> None:
         for _ in range(few(12, 2)):
@@ -98,28 +95,24 @@ class ResetSequences(SequenceTest):
             await self.run(NetworkSequence())
             await self.run(HardResetSequence())
             await self.run(LayerSequence())
+        assert self.env.scoreboard.doubted, "no job was interrupted"
 
 
 @pyuvm.test()
-class MisbehaviourSequences(SequenceTest):
-    """Every bad habit, then clean work."""
+class WindowAccesses(SequenceTest):
+    """Bytes, half-words and words of the AI RAM through the host's window, written and read."""
 
     async def scenario(self) -> None:
-        for _ in range(few(6, 1)):
-            await self.run(MisbehaviourSequence())
-            await self.run(BusyMisbehaviourSequence())
-            await self.run(StreamSequence())
-
-
-@pyuvm.test()
-class MisalignedAccesses(SequenceTest):
-    """Refused, without a trace in the AI RAM."""
-
-    broken = (12,)
-
-    async def scenario(self) -> None:
-        await self.run(MisalignedSequence())
-        await self.run(LayerSequence())
+        rng, accesses = self.env.virtual.rng, []
+        for number in range(300):
+            size = int(rng.integers(0, 3))
+            at = AI_RAM + 64 * 100 + (int(rng.integers(0, 512 >> size)) << size)
+            data = int(rng.integers(0, 1 << (8 << size)))
+            accesses.append(Transfer(at, number < 100, data, size))
+        for read in (await self.device.transfer(*accesses))[100:]:
+            held = self.env.predictor.ram[read.addr - AI_RAM :][: 1 << read.size]
+            assert read.data == int.from_bytes(held.tobytes(), "little"), read
+        await self.env.storage.read_all()
 
 
 @pyuvm.test()
@@ -130,26 +123,3 @@ class VirtualSequences(SequenceTest):
         await self.run(LifeSequence(count=few(40, 4)))
         for job in (StreamSequence, NetworkSequence, LayerSequence):
             await self.run(DisturbedSequence(job=job()))
-
-
-@pyuvm.test()
-class CoverageClosure(SequenceTest):
-    """The collector steers: some random items, then jobs that aim at what is still missing.
-
-    Wanted: every mode on every kind of bus without an error, and a stream's bus error on each.
-    """
-
-    async def scenario(self) -> None:
-        wanted = {(mode, bus, Err.NONE.name) for mode in MODES for bus in TRAFFIC}
-        wanted |= {("stream", bus, Err.BUS_ERROR.name) for bus in TRAFFIC}
-        await self.run(LifeSequence(count=5))
-        aimed = 0
-        while missing := sorted(self.env.coverage.missing("run", wanted)):
-            assert aimed < MOST_AIMED, f"not hit after {aimed} jobs aimed at them: {missing}"
-            mode, bus, error = missing[aimed % len(missing)]
-            await disturbance(self.env.virtual.rng, KIND_OF[bus]).start(self.env.virtual.bus)
-            faulty = error == Err.BUS_ERROR.name
-            await self.run(TransferErrorSequence() if faulty else JOB_OF[mode]())
-            aimed += 1
-        self.logger.info(f"{aimed} jobs aimed at {len(wanted)} bins: {self.env.virtual.used}")
-        assert aimed and len(self.env.coverage.hit("layer")) > 5

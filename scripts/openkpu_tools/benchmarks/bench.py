@@ -265,7 +265,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join([f"worse: {line}" for line in lines] + [f"failed: {name}" for name in failed]))
     print(f"{len(found)} runs, {len(lines)} figures worse, {len(failed)} failed: {args.reports}")
     return int(bool(failed or lines))
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

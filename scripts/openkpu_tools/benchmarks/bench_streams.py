@@ -101,15 +101,6 @@ def ended(page: Path, name: str, lines: list[str], good: bool, bad: str) -> int:
     return 0 if good else command.MISMATCH
 
 
-def checked(name: str, argv: list[str] | None) -> None:
-    """Parse the command line; UsageError where Verilator cannot be run."""
-    registry.parse_command(name, argv)
-    try:
-        simrun.check_tool("verilator")
-    except simrun.ToolError as error:
-        raise command.UsageError(str(error)) from None
-
-
 # ---- continuous inference
 @dataclass
 class Point:
@@ -228,7 +219,8 @@ def continuous(argv: list[str] | None = None) -> int:
     """Measure, print, write page and pictures."""
     from openkpu_tools.benchmarks import bench_plots  # draws; kept weights need no pictures
 
-    checked("bench-continuous", argv)
+    registry.parse_command("bench-continuous", argv)
+    simrun.check_tool("verilator")
     scans = digits.load_data()[1].pixels[:STREAM]
     cases = [
         Case("digits", configs.load_config("small"), digits.load_network(), scans),
@@ -363,7 +355,8 @@ def kept_table(rows: list[Row]) -> list[str]:
 
 def kept_weights(argv: list[str] | None = None) -> int:
     """Measure, print, write the page."""
-    checked("bench-kept", argv)
+    registry.parse_command("bench-kept", argv)
+    simrun.check_tool("verilator")
     rows = [row for case in kept_cases() for row in measure_kept(case)]
     good = all(row.after <= row.before for row in rows)
     return ended(DOCS / "kept.md", "kept", kept_table(rows), good, "a stream became slower")

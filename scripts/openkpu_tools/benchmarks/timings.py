@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from openkpu.checkout import ROOT
-from openkpu_tools import command, marked, registry
+from openkpu_tools import marked, registry
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 DIGITS = ("make", "sim", "SIM=icarus")
@@ -143,7 +143,3 @@ def main(argv: list[str] | None = None) -> int:
     if args.record:
         marked.fill(PAGE, "timings", table(found))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -6,18 +6,16 @@ Without any of them, of the digits network. Exit status: 0, or 2 when the reques
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from openkpu import configs, digits
-from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import is_ours, read_model_program
 from openkpu.configs import Config
 from openkpu.kmodel import KmodelError, loads_functions, loads_kmodel, read_model
 from openkpu.layer import elementwise, pool_tasks
-from openkpu.layer.argument import LayerArg, LayerError
-from openkpu.network.network import Network, NetworkError
+from openkpu.layer.argument import LayerArg
+from openkpu.network.network import Network
 from openkpu.prediction import bound
 from openkpu.prediction.cycles import BOUNDS, LayerCycles
 from openkpu.prediction.cycles_model import Predicted, predict_model, predict_network
@@ -31,7 +29,7 @@ from openkpu.prediction.roofline import (
 )
 from openkpu.products import matmul_lists
 from openkpu_tools import command, registry
-from openkpu_tools.command import UsageError, check_outputs, complain, option
+from openkpu_tools.command import UsageError, check_outputs, option
 from openkpu_tools.commands import run_matmul, run_network
 from openkpu_tools.commands.model_options import (
     OF_CALIBRATION,
@@ -166,10 +164,7 @@ def of_compiled(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 def of_network(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A saved network; NetworkError."""
     network = Network.load(args.network)
-    try:
-        run_network.check_network(network, args.config)
-    except NetworkError as error:
-        raise NetworkError(f"{args.network}: {error}") from None
+    run_network.check_named(args.network, network, args.config)
     return f"{args.network}, a task list", [predict_network(args.config, network)]
 
 
@@ -300,19 +295,5 @@ def predicted(args: argparse.Namespace) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    try:
-        predicted(parse(argv))
-    except (
-        UsageError,
-        configs.ConfigError,
-        KmodelError,
-        CompileError,
-        NetworkError,
-        LayerError,
-    ) as error:
-        return complain(error)
+    predicted(parse(argv))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

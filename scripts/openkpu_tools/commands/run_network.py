@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.compare import describe_difference
+from openkpu.configs import Config
 from openkpu.network.device_rules import check_network
 from openkpu.network.network import Network, NetworkError, NetworkRun, alignment
 from openkpu.prediction.roofline import network_cycles
@@ -58,13 +59,18 @@ def load_maps(path: str | Path, shape: tuple[int, int, int]) -> npt.NDArray[np.u
     return np.ascontiguousarray(maps).view(np.uint8)
 
 
+def check_named(name: str, network: Network, config: Config) -> None:
+    """NetworkError, with the name of the file, for a network that a configuration cannot run."""
+    try:
+        check_network(network, config)
+    except NetworkError as error:
+        raise NetworkError(f"{name}: {error}") from None
+
+
 def run(args: argparse.Namespace) -> bool:
     """Run the network; True when every byte of every layer matched."""
     network = Network.load(args.network)
-    try:
-        check_network(network, args.config)
-    except NetworkError as error:
-        raise NetworkError(f"{args.network}: {error}") from None
+    check_named(args.network, network, args.config)
     if args.input:
         images, source = load_maps(args.input, network.in_shape), str(args.input)
     else:

@@ -12,7 +12,6 @@ Exit status: 0 every byte matched and nothing was lost, 1 otherwise, 2 bad reque
 
 import argparse
 import dataclasses
-import sys
 import time
 from typing import Any
 
@@ -23,16 +22,15 @@ from openkpu.compiler import data
 from openkpu.compiler import run as execute
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import is_ours, read_model_program
-from openkpu.kmodel.errors import KmodelError
 from openkpu.kmodel.residence.one_list import read_task_list
-from openkpu.network.network import Network, NetworkError
+from openkpu.network.network import Network
 from openkpu.prediction.roofline import array_macs, network_cycles
 from openkpu_tb import seeds, simrun
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import RequestedRun, StreamRequest
 from openkpu_tools import command, registry, report, rtl
-from openkpu_tools.command import UsageError, complain, option
+from openkpu_tools.command import UsageError, option
 from openkpu_tools.commands import run_network
 from openkpu_tools.commands.model_options import OF_CALIBRATION, OF_PICTURES, request_of
 
@@ -61,7 +59,7 @@ def scans(count: int) -> tuple[np.ndarray, np.ndarray]:
     return pixels[order], labels[order]
 
 
-def parse_stream(argv: list[str]) -> argparse.Namespace:
+def parse_stream(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names what is wrong."""
     args = registry.parse_command("stream", argv)
     command.apart(args, ("model", "network"), why="one of them runs")
@@ -92,10 +90,7 @@ def stream_work(args: argparse.Namespace) -> Work:
         return Work("digits", network, images, labels)
     name = args.model or args.network
     network = read_task_list(name, args.config) if args.model else Network.load(name)
-    try:
-        run_network.check_network(network, args.config)
-    except NetworkError as error:
-        raise NetworkError(f"{name}: {error}") from None
+    run_network.check_named(name, network, args.config)
     if args.input:
         maps = run_network.load_maps(args.input, network.in_shape)
         images = maps[np.arange(args.images or len(maps)) % len(maps)]
@@ -124,10 +119,7 @@ def of_model(args: argparse.Namespace) -> Work:
     (part,) = program.device_parts
     if others := len(part.outputs) - 1:
         print(f"compared: maps of the last layer; not {others} results that every image overwrites")
-    try:
-        run_network.check_network(part.network, args.config)
-    except NetworkError as error:
-        raise NetworkError(f"{args.model}: {error}") from None
+    run_network.check_named(args.model, part.network, args.config)
     if args.input:
         given = data.read_inputs(program, args.input)
     else:
@@ -227,25 +219,11 @@ def run_stream(args: argparse.Namespace, given: Work) -> bool:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     began = time.monotonic()
-    try:
-        args = parse_stream(sys.argv[1:] if argv is None else argv)
-        seeds.environment()
-        simrun.check_tool(args.sim)
-        given = stream_work(args)
-        simrun.builds()
-        good = run_stream(args, given)
-    except (
-        *(UsageError, seeds.SeedError, configs.ConfigError),
-        *(NetworkError, CompileError, KmodelError),
-        simrun.ToolError,
-    ) as error:
-        return complain(error)
-    except simrun.SimError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    args = parse_stream(argv)
+    seeds.environment()
+    simrun.check_tool(args.sim)
+    given = stream_work(args)
+    simrun.builds()
+    good = run_stream(args, given)
     print(f"{'PASS' if good else 'FAIL'} in {time.monotonic() - began:.0f} s")
     return 0 if good else 1
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

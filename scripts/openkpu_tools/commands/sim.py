@@ -12,19 +12,13 @@ import time
 from pathlib import Path
 
 from openkpu import configs
-from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import is_ours
-from openkpu.kmodel import KmodelError
-from openkpu.layer import vectors
-from openkpu.layer.argument import LayerError
-from openkpu.network.network import NetworkError
 from openkpu_tb import seeds, simrun
 from openkpu_tools import command, registry
 from openkpu_tools.command import (
     UsageError,
     check_output,
     check_outputs,
-    complain,
     option,
 )
 from openkpu_tools.commands import run_digits, run_matmul, run_model, run_network, run_vectors
@@ -174,32 +168,16 @@ def parse_sim(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     began = time.monotonic()
-    try:
-        args = parse_sim(argv)
-        seeds.environment()
-        if not args.golden:
-            simrun.check_tool(args.sim)
-            simrun.builds()
-        jobs = {"model": run_model, "vectors": run_vectors, "network": run_network}
-        jobs["matmul"] = run_matmul
-        job = next((jobs[name] for name in jobs if getattr(args, name)), run_digits)
-        job = run_compiled if args.quantised else job
-        good = job.run(args)
-    except (
-        UsageError,
-        seeds.SeedError,
-        configs.ConfigError,
-        KmodelError,
-        CompileError,
-        vectors.VectorError,
-        NetworkError,
-        LayerError,
-        simrun.ToolError,
-    ) as error:
-        return complain(error)
-    except simrun.SimError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    args = parse_sim(argv)
+    seeds.environment()
+    if not args.golden:
+        simrun.check_tool(args.sim)
+        simrun.builds()
+    jobs = {"model": run_model, "vectors": run_vectors, "network": run_network}
+    jobs["matmul"] = run_matmul
+    job = next((jobs[name] for name in jobs if getattr(args, name)), run_digits)
+    job = run_compiled if args.quantised else job
+    good = job.run(args)
     seconds = f"in {time.monotonic() - began:.0f} s"
     if args.golden and job in ALONE:
         print(f"DONE {seconds}; the golden model ran alone, nothing was compared")

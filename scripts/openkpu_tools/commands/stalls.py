@@ -9,7 +9,6 @@ line when the report cannot be used.
 import dataclasses
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +143,3 @@ def main(argv: list[str] | None = None) -> int:
         )
     print(f"picture: {png}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print the table of configurations, which docs/silicon.md has."""
 
-import sys
-
 from openkpu import configs
 from openkpu.layer.layout import ROW_BYTES
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 
 
 def configs_table() -> str:
@@ -28,7 +26,3 @@ def main(argv: list[str] | None = None) -> int:
     registry.parse_command("configs", argv)
     print(configs_table())
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

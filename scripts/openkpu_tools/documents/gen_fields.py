@@ -5,13 +5,12 @@ Every field becomes a macro PREFIX_NAME, to be used as an index: ``desc[`DESC_MO
 width is PREFIX_BITS. ``--check`` compares instead of writing.
 """
 
-import sys
 import textwrap
 import tomllib
 from pathlib import Path
 
 from openkpu.checkout import ROOT
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 from openkpu_tools.documents import generated
 
 SOURCE = ROOT / "rtl" / "include" / "fields.toml"
@@ -87,8 +86,4 @@ def header() -> str:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when the header is stale."""
     check = registry.parse_command("fields", argv).check
-    return generated.write_or_compare("fields", {HEADER: header()}, check)
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))
+    return generated.write_or_compare("openkpu fields", {HEADER: header()}, check)

@@ -1,12 +1,12 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Generate from rtl/host/openkpu.rdl what documents, C, Verilog and Python need of it.
 
-``gen_regs.py`` writes all files; ``gen_regs.py --check`` only says whether they are current (exit
-status 1 if not). A description that does not compile ends with exit status 2 and one line.
+`openkpu registers` writes all files; ``--check`` only says whether they are current (exit status 1
+if not). A description that does not compile ends with exit status 2 and one line. PeakRDL's
+exporters for C and Markdown give other names and other pages, and none writes Verilog or numbers
+for Python; IP-XACT and HTML are theirs (register_formats.py).
 """
 
-import sys
 import textwrap
 from pathlib import Path
 
@@ -227,10 +227,5 @@ def main(argv: list[str] | None = None) -> int:
     try:
         wanted = outputs()
     except (RDLCompileError, OSError) as error:
-        print(f"gen_regs: {SOURCE}: {error}", file=sys.stderr)
-        return 2
-    return generated.write_or_compare("registers", wanted, check)
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))
+        raise command.UsageError(f"{SOURCE}: {error}") from None
+    return generated.write_or_compare("openkpu registers", wanted, check)

@@ -4,7 +4,6 @@
 They follow from the tree, configs.toml and the golden model (docs/integration.md 11).
 """
 
-import sys
 import tomllib
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from openkpu.generators.generate import random_layer
 from openkpu.layer import airam
 from openkpu.layer.layout import ROW_BYTES
 from openkpu_tb.core.registers import AI, AI_RAM, EIGHT_BIT_MODE, INTERRUPT_MASK, Kpu
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 from openkpu_tools.documents import generated
 from openkpu_tools.flows.eda import bridge_sources, rtl_sources
 
@@ -172,8 +171,4 @@ def main(argv: list[str] | None = None) -> int:
     """Exit status 1 with --check when a file is stale."""
     check = registry.parse_command("integration", argv).check
     texts = {ROOT / name: text for name, text in files().items()}
-    return generated.write_or_compare("integration", texts, check)
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))
+    return generated.write_or_compare("openkpu integration", texts, check)

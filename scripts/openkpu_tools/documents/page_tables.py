@@ -6,7 +6,6 @@ are written by these commands. Exit status 1 when --check finds an old table.
 """
 
 import json
-import sys
 from collections.abc import Callable
 
 from openkpu.checkout import ROOT
@@ -74,7 +73,3 @@ def main(argv: list[str] | None = None) -> int:
     for page, name, make in TABLES:
         marked.fill(ROOT / page, name, make())
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

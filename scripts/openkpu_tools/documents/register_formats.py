@@ -5,7 +5,6 @@
 OUT/openkpu.svd.
 """
 
-import sys
 import tomllib
 
 from peakrdl_html import HTMLExporter
@@ -13,28 +12,21 @@ from peakrdl_ipxact import IPXACTExporter
 
 from openkpu.checkout import ROOT
 from openkpu.layer.regdesc import compile_map
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 from openkpu_tools.documents.svd import svd
 
 MAP = "openkpu"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit status 2 when the folder cannot be written."""
+    """Run the command; returns the exit status."""
     args = registry.parse_command("register-formats", argv)
     described = compile_map(MAP)
     node = described.node
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    try:
-        args.out.mkdir(parents=True, exist_ok=True)
-        exporter = IPXACTExporter(vendor="openkpu", library="ip", version="1.0")
-        exporter.export(node, str(args.out / "openkpu.xml"), component_name="openkpu")
-        HTMLExporter().export(node, str(args.out / "html"))
-        (args.out / "openkpu.svd").write_text(svd(described, version), encoding="utf-8")
-    except OSError as error:
-        return command.complain(f"{args.out}: {error.strerror}")
+    args.out.mkdir(parents=True, exist_ok=True)
+    exporter = IPXACTExporter(vendor="openkpu", library="ip", version="1.0")
+    exporter.export(node, str(args.out / "openkpu.xml"), component_name="openkpu")
+    HTMLExporter().export(node, str(args.out / "html"))
+    (args.out / "openkpu.svd").write_text(svd(described, version), encoding="utf-8")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

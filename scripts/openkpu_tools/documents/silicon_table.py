@@ -6,10 +6,9 @@ with the efficiency that `make bench` recorded. `openkpu page-tables` writes the
 """
 
 import json
-import sys
 
 from openkpu import configs
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 from openkpu_tools.benchmarks import bench, bench_tables
 from openkpu_tools.benchmarks.bench_goals import END_TO_END
 from openkpu_tools.flows import fpga, silicon_record, synth
@@ -111,7 +110,3 @@ def main(argv: list[str] | None = None) -> int:
     registry.parse_command("silicon", argv)
     print("\n".join([*fpga_table(), "", *asic_table()]))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

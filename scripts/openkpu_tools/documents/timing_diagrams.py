@@ -22,6 +22,7 @@ from openkpu import configs
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch
 from openkpu_tools import command
+from openkpu_tools.documents import generated
 
 PICTURES = simrun.ROOT / "docs" / "images" / "timing"
 NANO = launch.parameters(configs.load_config("nano"), 1 << 20)
@@ -156,20 +157,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command.Parser(prog="timing_diagrams", description=command.first_line(__doc__))
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     args = parser.parse_args(argv)
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    stale = 0
-    for diagram in DIAGRAMS:
-        path, text = PICTURES / f"{diagram.name}.svg", picture(diagram)
-        same = path.exists() and path.read_text() == text
-        if not args.check:
-            path.write_text(text)
-        elif not same:
-            stale += 1
-            print(
-                f"{path.relative_to(simrun.ROOT)} is stale; run"
-                " python -m openkpu_tools.documents.timing_diagrams"
-            )
-    return 1 if stale else 0
+    texts = {PICTURES / f"{diagram.name}.svg": picture(diagram) for diagram in DIAGRAMS}
+    words = "python -m openkpu_tools.documents.timing_diagrams"
+    return generated.write_or_compare(words, texts, args.check)
 
 
 if __name__ == "__main__":

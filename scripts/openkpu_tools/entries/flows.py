@@ -6,6 +6,7 @@ from pathlib import Path
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
+from openkpu_tools.entries.running import configured
 from openkpu_tools.entries.verification import module
 from openkpu_tools.entry import entry
 
@@ -15,12 +16,6 @@ PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k":
 def every_config(text: str) -> str:
     """argparse type: a configuration, or all."""
     return text if text == "all" else command.config(text)
-
-
-def _config(parser: Parser, default: str) -> None:
-    parser.add_argument(
-        "--config", type=command.config, default=default, help="a table of configs.toml"
-    )
 
 
 def _figures(parser: Parser) -> None:
@@ -50,7 +45,7 @@ def synth_check(parser: Parser) -> None:
 @entry("openkpu_tools.flows.fpga", "flows", checkout=False)
 def fpga(parser: Parser) -> None:
     """A configuration placed and routed for an ECP5, as far as that gets -> reports/fpga."""
-    _config(parser, "nano_fpga")
+    configured(parser, "nano_fpga")
     parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
     parser.add_argument(
         "--seed", type=command.integer_in(0, (1 << 31) - 1), help="of the placement; default: 1"
@@ -66,14 +61,14 @@ def fpga(parser: Parser) -> None:
 @entry("openkpu_tools.flows.asic.flow", "flows asic", checkout=False)
 def asic(parser: Parser) -> None:
     """A configuration mapped to standard cells and timed -> reports/asic."""
-    _config(parser, "nano")
+    configured(parser, "nano")
     _figures(parser)
 
 
 @entry("openkpu_tools.flows.equivalence", "flows", checkout=False)
 def equivalence(parser: Parser) -> None:
     """Prove that each module's netlist is the RTL."""
-    _config(parser, "nano")
+    configured(parser, "nano")
     parser.add_argument("--jobs", type=command.JOBS, default=2, help="processes at a time")
     parser.add_argument("module", nargs="*", help="only these")
 
@@ -91,7 +86,7 @@ def formal(parser: Parser) -> None:
 @entry("openkpu_tools.flows.gates", "sim icarus verilator flows", checkout=False)
 def gates(parser: Parser) -> None:
     """The netlist of ECP5 cells computes a layer and two digits."""
-    _config(parser, "nano_fpga")
+    configured(parser, "nano_fpga")
     parser.add_argument("--sim", default="verilator", choices=SIMS, help="the simulator")
     parser.add_argument("--seed", type=command.SEED, help="of the random layer")
     parser.add_argument("--netlist", type=Path, help="JSON of the mapped device, made before")

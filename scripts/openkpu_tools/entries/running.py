@@ -74,10 +74,15 @@ def wide(text: str) -> tuple[str, ...] | float:
 
 
 # ---- options that several of them have
+def configured(
+    parser: Parser, default: str = "small", text: str = "a table of configs.toml"
+) -> None:
+    """A configuration."""
+    parser.add_argument("--config", type=command.config, default=default, help=text)
+
+
 def _configuration(parser: Parser) -> None:
-    parser.add_argument(
-        "--config", type=command.config, default="small", help="a table of configs.toml"
-    )
+    configured(parser)
     parser.add_argument(
         "--bus", type=command.bus, help="bits of the storage's bus; default: the configuration's"
     )
@@ -251,12 +256,7 @@ def compile_(parser: Parser) -> None:
     """Make a program for the device of a TFLite or ONNX model."""
     parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
     parser.add_argument("-o", "--output", type=command.path, help="program file to write (.okpu)")
-    parser.add_argument(
-        "--config",
-        type=command.config,
-        default="k210",
-        help="configuration whose cycles count; any runs it",
-    )
+    configured(parser, "k210", "configuration whose cycles count; any runs it")
     _shape(parser)
     parser.add_argument("--html", type=command.path, help="page with the graph and a table")
     parser.add_argument("--print", action="store_true", dest="graph", help="print the graph")
@@ -270,12 +270,7 @@ def quantise(parser: Parser) -> None:
     parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
     parser.add_argument("-o", "--output", type=command.path, help="QDQ model to write (.onnx)")
     parser.add_argument("--shape", type=shape, help="shape of an input that the model leaves open")
-    parser.add_argument(
-        "--config",
-        type=command.config,
-        default="k210",
-        help="configuration whose cycles a percentage of WIDE is of",
-    )
+    configured(parser, "k210", "configuration whose cycles a percentage of WIDE is of")
     _calibration(parser)
     _pictures(parser)
     _report(parser)
@@ -316,9 +311,7 @@ def export(parser: Parser) -> None:
         type=command.path,
         help="first part of the files' names, which becomes a C name; default: the model's",
     )
-    parser.add_argument(
-        "--config", type=command.config, default="small", help="configuration of the device"
-    )
+    configured(parser, text="configuration of the device")
     parser.add_argument(
         "--images",
         type=command.integer_in(1, 1 << 16),
@@ -348,9 +341,7 @@ def soc(parser: Parser) -> None:
     parser.add_argument(
         "--program", default="run", choices=PROGRAMS, help="firmware to run (docs/driver.md 6)"
     )
-    parser.add_argument(
-        "--config", type=command.config, default="nano", help="configuration of the devices"
-    )
+    configured(parser, "nano", "configuration of the devices")
     parser.add_argument(
         "--bus", type=command.bus, help="bits of the bus; default: the configuration's"
     )

@@ -8,7 +8,7 @@ from openkpu.checkout import ROOT
 from openkpu_tb.words import ITEM_KINDS, SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
-from openkpu_tools.entries.running import seeded
+from openkpu_tools.entries.running import configured, seeded
 from openkpu_tools.entry import entry
 
 MOST_ITEMS = 1_000_000  # of a random regression
@@ -125,9 +125,7 @@ def soak(parser: Parser) -> None:
     minutes = command.between(0.001, MOST_MINUTES)
     parser.add_argument("--minutes", required=True, type=minutes, help="how long")
     parser.add_argument("--seed", type=command.SEED, help="a random one by default; it is printed")
-    parser.add_argument(
-        "--config", type=command.config, default="small", help="a table of configs.toml"
-    )
+    configured(parser)
     parser.add_argument("--item", type=command.integer_in(0, 1 << 31), help="this item alone")
     parser.add_argument("--plant", default="", choices=("", "leak", "byte"), help=argparse.SUPPRESS)
 

@@ -9,12 +9,10 @@ the run of the netlist (gates.py) covers. Prints the proven points of each modul
 names of those that are open; exit status 1 when one is.
 """
 
-import argparse
 import dataclasses
 import json
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Collection
@@ -287,14 +285,9 @@ def compare_module(module: dict, name: str, number: int, folder: Path) -> Module
         return verdict(trouble=said[0])
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    return registry.parse_command("equivalence", argv)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when every module is proven, 1 when not, 2 for a bad request."""
-    args = arguments(argv)
+    args = registry.parse_command("equivalence", argv)
     config = configs.load_config(args.config)
     verdicts = []
     with tempfile.TemporaryDirectory(prefix="equivalence_", dir=builds()) as tmp:
@@ -322,7 +315,3 @@ def main(argv: list[str] | None = None) -> int:
     points = sum(verdict.proven for verdict in verdicts)
     print(f"{len(good)} of {len(verdicts)} modules proven, {points} points")
     return int(len(good) < len(verdicts))
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

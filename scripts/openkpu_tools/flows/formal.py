@@ -8,7 +8,6 @@ decided as rtl/proofs.toml asks, or when a broken module is proven. `--quick` le
 out, if nothing that they are of has changed since `--record`. See docs/formal.md.
 """
 
-import argparse
 import contextlib
 import dataclasses
 import json
@@ -23,7 +22,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from openkpu.checkout import ROOT
-from openkpu_tb import mutants
 from openkpu_tb.mutants import Fault
 from openkpu_tb.simrun import builds
 from openkpu_tools import command, registry
@@ -197,15 +195,12 @@ def trouble(log: str) -> str:
 
 
 def stage(folder: Path, module: str, fault: Fault | None = None) -> list[Path]:
-    """Copy what a proof needs into ``folder``, with the fault; UsageError when it has no place."""
+    """Copy what a proof needs into ``folder``, with the fault; FaultError when it has no place."""
     files = proofs.files_of(module)
     for path in files:
         text = path.read_text()
         if fault and path == proofs.ROOT / fault.file:
-            try:
-                text = fault.planted(text)
-            except mutants.FaultError as error:
-                raise command.UsageError(str(error)) from None
+            text = fault.planted(text)
         (folder / path.name).write_text(text)
     return files
 
@@ -366,14 +361,9 @@ def run_faults(chosen: list[Proof], jobs: int) -> int:
     return int(missed > 0)
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    return registry.parse_command("formal", argv)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when all properties hold, 1 when not, 2 for a bad request."""
-    args = arguments(argv)
+    args = registry.parse_command("formal", argv)
     command.apart(args, ("mutants", "record"), why="a broken module proves nothing")
     environment()
     every = proofs.load_proofs()
@@ -388,7 +378,3 @@ def main(argv: list[str] | None = None) -> int:
         return run_faults(chosen, args.jobs)
     status = run_proofs(chosen, args.jobs, args.record)
     return status if not left_out or unchanged(left_out) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -12,7 +12,6 @@ import dataclasses
 import itertools
 import json
 import re
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -324,7 +323,3 @@ def main(argv: list[str] | None = None) -> int:
         print(f"FAIL {error}")
         return 1
     return fpga_judged(found, args)
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

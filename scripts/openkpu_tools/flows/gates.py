@@ -9,7 +9,6 @@ Results are compared with the golden model, the bus with the AHB rules. ``--netl
 netlist that is there.
 """
 
-import argparse
 import json
 import shutil
 import sys
@@ -99,14 +98,9 @@ def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | 
     )
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    return registry.parse_command("gates", argv)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is exact, 1 when not, 2 for a bad request."""
-    args = arguments(argv)
+    args = registry.parse_command("gates", argv)
     command.check_outputs([args.keep])
     config = configs.load_config(args.config)
     if args.netlist:
@@ -127,7 +121,3 @@ def main(argv: list[str] | None = None) -> int:
             return 1
     print(f"the netlist is exact, after {time.monotonic() - began:.0f} s")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -21,14 +21,11 @@ import numpy.typing as npt
 
 from openkpu import configs, digits
 from openkpu.checkout import ROOT
-from openkpu.compiler.errors import CompileError
 from openkpu.export import source, texts
 from openkpu.export.image import ExportError
-from openkpu.kmodel import KmodelError
-from openkpu.network.network import NetworkError
 from openkpu_tb import seeds, simrun, verilated
 from openkpu_tools import command, registry
-from openkpu_tools.command import UsageError, complain, option
+from openkpu_tools.command import UsageError, option
 from openkpu_tools.flows.soc_job import Job, job, maps, soc_header
 
 SOURCES = ["soc/*.v", "rtl/**/*.v"]
@@ -47,45 +44,37 @@ SEED, MOST_DEVICES = 44, 3
 CYCLES = 20_000_000  # of a run, besides those of its layers
 USERS = {"images": ("run", "stream"), "quiet": ("stream",)}  # programs that an option is of
 PER_MAC = 2  # cycles that bound a run
-BAD = (UsageError, configs.ConfigError, CompileError, ExportError, KmodelError, NetworkError)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    try:
-        args = registry.parse_command("soc", argv)
-        args.config = configs.load_config(args.config)
-        if args.bus:
-            args.config = dataclasses.replace(args.config, ahb_width=args.bus)
-        models = args.model or [source.DIGITS]
-        if len(models) > args.devices:
+    args = registry.parse_command("soc", argv)
+    args.config = configs.load_config(args.config)
+    if args.bus:
+        args.config = dataclasses.replace(args.config, ahb_width=args.bus)
+    models = args.model or [source.DIGITS]
+    if len(models) > args.devices:
+        raise UsageError(
+            f"{len(models)} models, expected at most {option('devices')}={args.devices}"
+        )
+    if args.program not in ("stream",) and args.devices > 1:
+        raise UsageError(
+            f"{option('devices', args.devices)} with {option('program', args.program)},"
+            f" expected {option('program', 'stream')}"
+        )
+    for name, given in (("images", args.images), ("quiet", args.quiet or None)):
+        expected = USERS[name]
+        if given is not None and args.program not in expected:
             raise UsageError(
-                f"{len(models)} models, expected at most {option('devices')}={args.devices}"
+                f"{option(name, given)} with {option('program', args.program)}, expected"
+                f" {option('program', ' or '.join(expected))}"
             )
-        if args.program not in ("stream",) and args.devices > 1:
-            raise UsageError(
-                f"{option('devices', args.devices)} with {option('program', args.program)},"
-                f" expected {option('program', 'stream')}"
-            )
-        for name, given in (("images", args.images), ("quiet", args.quiet or None)):
-            expected = USERS[name]
-            if given is not None and args.program not in expected:
-                raise UsageError(
-                    f"{option(name, given)} with {option('program', args.program)}, expected"
-                    f" {option('program', ' or '.join(expected))}"
-                )
-        sources = [
-            source.read_export_model(models[d % len(models)], args.config)
-            for d in range(args.devices)
-        ]
-        own = [models[d % len(models)] == source.DIGITS for d in range(args.devices)]
-        made = _job(args, sources, own)
-    except BAD as error:
-        return complain(error)
-    try:
-        return run(args, made)
-    except (simrun.ToolError, simrun.SimError, UsageError) as error:
-        return complain(error)
+    sources = [
+        source.read_export_model(models[d % len(models)], args.config) for d in range(args.devices)
+    ]
+    own = [models[d % len(models)] == source.DIGITS for d in range(args.devices)]
+    made = _job(args, sources, own)
+    return run(args, made)
 
 
 def _job(args: argparse.Namespace, sources: list[source.Source], own: list[bool]) -> Job:
@@ -225,7 +214,3 @@ def differences(made: Job, said: str) -> list[str]:
                 f"device {key[0]}, inference {key[1]}: {found.get(key)}, expected {crc:08x}"
             )
     return wrong
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

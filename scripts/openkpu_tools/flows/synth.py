@@ -12,7 +12,6 @@ input of the AHB to an output of it; memories stay memories and nothing is mappe
 import json
 import re
 import shutil
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -222,7 +221,3 @@ def main(argv: list[str] | None = None) -> int:
         known |= {name: {k: found[0][k] for k in COLUMNS} for name, found in tables.items()}
         RECORD.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -42,7 +42,7 @@ WHOLE = command.integer_in(0, (1 << 32) - 1)
 PROBE = "import nncase, numpy; nncase.Simulator, nncase.Compiler"
 
 
-class VendorError(RuntimeError):
+class VendorError(command.UsageError):
     """The given interpreter cannot be used."""
 
 
@@ -172,6 +172,7 @@ def judge(case: Case, folder: Path, out: Path | None) -> tuple[int, int, list[st
             kmodel = np.frombuffer(case.kmodel, dtype=np.uint8)
             extra = {"kmodel": kmodel, "net_input": case.x, "net_output": y}
     if out and kept:
+        out.mkdir(parents=True, exist_ok=True)
         save_file(out / f"{case.name}.npz", kept, extra)
     return len(kept), wrong, said
 
@@ -205,28 +206,20 @@ def compare(args: argparse.Namespace, folder: Path) -> bool:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="nncase_vectors", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    more = {"description": __doc__, "formatter_class": argparse.RawTextHelpFormatter}
+    parser = command.Parser(prog="nncase_vectors", **more)
     parser.add_argument("--python", required=True, help="an interpreter with nncase 1.9")
     parser.add_argument("--networks", type=WHOLE, default=10)
     parser.add_argument("--layers", type=WHOLE, default=50)
     parser.add_argument("--seed", type=WHOLE, default=1)
-    parser.add_argument("--out", type=Path, help="existing folder for the vectors")
+    parser.add_argument("--out", type=command.folder, help="for the vectors")
     args = parser.parse_args(argv)
-    if args.out and not args.out.is_dir():
-        print(f"error: {args.out}: not a folder", file=sys.stderr)
-        return 2
-    try:
-        probe(args.python)
-        with tempfile.TemporaryDirectory(prefix="openkpu_nncase_") as folder:
-            good = compare(args, Path(folder))
-    except VendorError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    probe(args.python)
+    with tempfile.TemporaryDirectory(prefix="openkpu_nncase_") as folder:
+        good = compare(args, Path(folder))
     print("PASS" if good else "FAIL")
     return 0 if good else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.run_command(main))

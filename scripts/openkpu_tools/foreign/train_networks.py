@@ -331,7 +331,7 @@ def model(name: str, params: Params) -> bytes:
     """The file of that name in FILES."""
     network, how = FILES[name]
     net = NETWORKS[network]
-    own = {key.partition("/")[2]: v for key, v in params.items() if key.startswith(network)}
+    own = own_params(params, network)
     if how in ("qdq", "qoperator"):
         return quantised_onnx(net, own, how)
     dtype = np.dtype(how)
@@ -342,6 +342,11 @@ def load_params() -> Params:
     """The committed float parameters, their names with the network's before a slash."""
     with np.load(FLOAT, allow_pickle=False) as data:
         return {key: data[key].astype(np.float32) for key in data.files}
+
+
+def own_params(params: Params, name: str) -> Params:
+    """Those of one network, by their own names."""
+    return {key.partition("/")[2]: value for key, value in params.items() if key.startswith(name)}
 
 
 def classes(name: str, images: np.ndarray) -> np.ndarray:
@@ -385,8 +390,7 @@ def main(argv: list[str] | None = None) -> int:
         if not options.check:
             (digits.FOLDER / name).write_bytes(model(name, params))
     for name, net in NETWORKS.items():
-        own = {k.partition("/")[2]: v for k, v in params.items() if k.startswith(name)}
-        found = values(net, own, test.images)["logits"].argmax(axis=1)
+        found = values(net, own_params(params, name), test.images)["logits"].argmax(axis=1)
         print(f"{name + ', float':26} {(found == test.labels).mean():8.2%}")
     for name in FILES:
         print(f"{name:26} {(classes(name, test.images) == test.labels).mean():8.2%}")

@@ -9,8 +9,6 @@ those that were used into the repository, so that the next commit judges anew on
 Exit status 1 when a mutant survives where none may, or the score is below the goal.
 """
 
-import argparse
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -37,22 +35,14 @@ REPORTS = ROOT / "reports"
 GROUPS = {"logic": mutate_places.LOGIC, "wiring": mutate_places.WIRING}
 
 
-def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
-    return registry.parse_command("mutate", argv)
-
-
 def places(plan: mutate_benches.MutantPlan) -> dict[str, list[Mutation]]:
-    """{module: its mutations}; UsageError for a file that does not parse."""
-    try:
-        sources = [
-            mutate_source.Source(f.read_bytes(), str(f.relative_to(ROOT)), ROOT / plan.includes)
-            for f in sorted(ROOT.glob(plan.rtl))
-        ]
-        ports = {source.called: source.inputs() for source in sources}
-        return {source.called: mutate_places.find(source, ports) for source in sources}
-    except mutate_source.SyntaxTrouble as error:
-        raise command.UsageError(str(error)) from None
+    """{module: its mutations}; SyntaxTrouble for a file that does not parse."""
+    sources = [
+        mutate_source.Source(f.read_bytes(), str(f.relative_to(ROOT)), ROOT / plan.includes)
+        for f in sorted(ROOT.glob(plan.rtl))
+    ]
+    ports = {source.called: source.inputs() for source in sources}
+    return {source.called: mutate_places.find(source, ports) for source in sources}
 
 
 def chosen(
@@ -119,7 +109,7 @@ def judged(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0 when the goal is met, 1 when not, 2 for a bad request."""
-    args = arguments(argv)
+    args = registry.parse_command("mutate", argv)
     plan = mutate_benches.load_benches(ROOT, args.plan)
     found = places(plan)
     everything = [m for own in found.values() for m in own]
@@ -139,8 +129,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         with judge.working(builds() / "mutants", args.jobs):
             verdicts = judged(judge, equivalent, args.level, args.jobs)
         whole = args.module is None and args.kind == "logic" and args.level == LEVELS[-1]
-    except mutate_run.BenchError as error:
-        return command.complain(error)
     finally:
         if args.record:
             store.record(recorded, whole)
@@ -161,7 +149,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     for reason in failed:
         print(f"FAIL {reason}")
     return int(bool(failed))
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -23,7 +23,7 @@ BUILD_SECONDS = 1800.0  # limit of a simulation while nothing is known of its le
 PATIENCE, LEAST = 8.0, 30.0  # a mutant may take so many times as long as the original, so many s
 
 
-class BenchError(RuntimeError):
+class BenchError(command.UsageError):
     """A bench cannot judge: it fails on the original, or does not hold the module."""
 
 

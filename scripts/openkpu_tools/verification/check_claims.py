@@ -6,7 +6,6 @@ not understood.
 """
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -52,7 +51,3 @@ def main(argv: list[str] | None = None) -> int:
         print(verdict if said else f"BAD  {claim.id:<3} {fault.breaks}: GREEN", flush=True)
     print(f"{len(work)} faults, {bad} not as they should be")
     return 1 if bad else 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

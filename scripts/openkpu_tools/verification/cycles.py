@@ -10,7 +10,7 @@ import sys
 
 from openkpu.checkout import ROOT
 from openkpu_tb.device import cycles
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 
 TESTS = ["tb/device/test_cycles.py", "tb/device/test_device.py"]
 CHOICE = "test_cycles or test_vectors_verilator or test_digits_verilator"
@@ -27,7 +27,3 @@ def main(argv: list[str] | None = None) -> int:
     if args.record:
         print(f"recorded: {cycles.FILE.relative_to(ROOT)}")
     return int(status != 0)
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

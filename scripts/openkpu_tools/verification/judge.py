@@ -12,7 +12,6 @@ status 1 when a difference has no explanation (docs/judges.md).
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -50,10 +49,7 @@ def shared() -> Path:
 
 def read(path: Path) -> tuple[bytes, Graph]:
     """A TFLite or ONNX file, and its graph."""
-    try:
-        return files.read_bytes(path, CompileError), source.read_graph(path)
-    except CompileError as error:
-        raise command.UsageError(str(error)) from None
+    return files.read_bytes(path, CompileError), source.read_graph(path)
 
 
 def random_inputs(graph: Graph, count: int) -> Iterator[Values]:
@@ -185,7 +181,3 @@ def main(argv: list[str] | None = None) -> int:
         worst |= bool(found.total.reasons["none"])
     print("docs/judges.md says what explains a difference")
     return command.MISMATCH if worst else 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

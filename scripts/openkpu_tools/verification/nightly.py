@@ -18,7 +18,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -282,7 +281,3 @@ def main(argv: list[str] | None = None) -> int:
     if failed:
         print(f"failed: {', '.join(failed)}")
     return int(bool(failed or (args.release and lines)))
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

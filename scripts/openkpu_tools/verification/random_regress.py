@@ -161,11 +161,8 @@ def run_random_items(args: argparse.Namespace) -> int:
             f"{option('cluster', args.cluster[:40])}: expected tcp://host:port"
         )
     args.config = args.config or CONFIG[args.sim]
-    try:
-        config = configs.load_config(args.config)
-        simrun.check_tool(args.sim)
-    except (configs.ConfigError, simrun.ToolError) as error:
-        raise command.UsageError(str(error)) from None
+    config = configs.load_config(args.config)
+    simrun.check_tool(args.sim)
     if args.kind and args.kind not in regress_items.kinds_of(config):
         known = [
             n

@@ -12,12 +12,12 @@ from pyuvm import ConfigDB, uvm_component, uvm_env, uvm_subscriber
 from openkpu.arithmetic.integers import round_up
 from openkpu.generators.generate import Limits, random_layer
 from openkpu.layer import airam
-from openkpu.layer.argument import WORDS, LayerArg
+from openkpu.layer.argument import LayerArg
 from openkpu.network.network import Network
 from openkpu_tb.ahb.host_agent import Transfer
-from openkpu_tb.core.registers import AI, AI_RAM, Ctrl, Err
+from openkpu_tb.core.registers import AI_RAM, Err
 from openkpu_tb.uvm.agents import HostAgent, Memory
-from tb.device.actions.control_model import CFG_FIFO, FIFO_CTRL, IDLE, Histories, State
+from tb.device.actions.control_model import IDLE, Histories, State, Watcher
 
 Bytes = npt.NDArray[np.uint8]
 SHAPE = 2, 3, 5  # of every network's input: any image goes into any network
@@ -123,16 +123,24 @@ class ControlPredictor(uvm_subscriber):
             tuple(int(w) for w in arg.encode()): n for n, arg in enumerate(self.library.layers)
         }
         self.wrong: list[str] = []
-        self.low, self.words = 0, []
         self.scratch: dict[int, int] = {}
         self.reads = 0
-        self.histories = Histories(bad_layers=self.library.refused)
+        self.forget()
+
+    def forget(self) -> None:
+        """A hardware reset: registers begin anew."""
+        self.watcher = Watcher(self.numbers, Histories(bad_layers=self.library.refused))
+
+    @property
+    def histories(self) -> Histories:
+        return self.watcher.histories
 
     def begin(self, bad_pixels: Sequence[int], bad_lists: Sequence[int]) -> None:
         """Another episode on an idle device; these images and networks are answered with ERROR."""
         fresh = {**IDLE, "err": 0, "inferences": (), "layers": (), "flushed": False, "shut": False}
         states = {replace(s, **fresh) for s in self.histories.states}
-        self.histories = Histories(bad_pixels, self.library.refused, bad_lists)
+        self.forget()
+        self.watcher.histories = Histories(bad_pixels, self.library.refused, bad_lists)
         self.histories.states = states
 
     def write(self, tt: Transfer) -> None:
@@ -141,26 +149,10 @@ class ControlPredictor(uvm_subscriber):
             self.wrong.append(f"{tt} was answered with response {tt.resp}")
         elif tt.addr >= AI_RAM:
             self._window(tt)
-        elif not tt.write:
-            self.reads += 1
-            if not self.histories.read(tt.addr, tt.data):
-                some = min(map(repr, self.histories.states), key=len)
-                self.wrong.append(f"nothing explains the last of {self.histories.seen()}: {some}")
-        elif tt.addr == 0:
-            self.low = tt.data
-        elif tt.addr == 4:
-            self.words.append(tt.data << 32 | self.low)
-            full = len(self.words) == WORDS
-            number = self.numbers.get(tuple(self.words)) if full else None
-            if full and number is None:
-                self.wrong.append("a layer that the library does not have: words were mixed up")
-            self.histories.pushed_word(number)
-            self.words = [] if full else self.words
         else:
-            flush = tt.addr == FIFO_CTRL and not tt.data & CFG_FIFO
-            if flush or (tt.addr == AI["AI_CTRL"] and tt.data & Ctrl.SOFT_RESET):
-                self.words = []
-            self.histories.wrote(tt.addr, tt.data)
+            self.reads += not tt.write
+            wrong = self.watcher.see(tt)
+            self.wrong += [wrong] if wrong else []
 
     def _window(self, tt: Transfer) -> None:
         if tt.write:

@@ -10,9 +10,13 @@ exact nor reported lost leaves none.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from openkpu_tb.core.registers import AI, FIFO_THRESHOLD, Ctrl, Err
+from openkpu.layer.argument import WORDS
+from openkpu_tb.ahb.host_agent import Transfer
+from openkpu_tb.core.registers import AI, FIFO_THRESHOLD, INTERRUPT_CLEAR, Ctrl, Err
+from openkpu_tb.device.write_rules import Rule, rule
+from openkpu_tb.device.write_rules import State as Doing
 
 FIFO_CTRL = FIFO_THRESHOLD + 0x10
 CFG_FIFO = 4  # fifo_ctrl: the layer FIFO keeps what it has
@@ -35,8 +39,13 @@ class State:
     list: int = 0
     length: int = 0
     err: int = 0
+    # an inference, a layer of the host is over: AI_CNN_DONE, AI_INT_STATUS.done, calc_done
+    done: bool = False
+    told: bool = False
+    calc: bool = False
     # a list run: the inference at work; what the host wrote in the meantime
     now: Work | None = None
+    single: bool = False  # as it began
     taken: int | None = None
     npix_kept: bool = False
     pix_kept: bool = False
@@ -53,7 +62,7 @@ class State:
     fifo: tuple[int, ...] = ()
     inside: tuple[int, ...] = ()
     hold: bool = False
-    # an error is recorded, and what was under way is still being dropped
+    # a run is over, with an error or without, and what was under way is still being dropped
     draining: bool = False
     # what was written, in order; False: a reset may have cut it off
     inferences: tuple[tuple[Work, bool], ...] = ()
@@ -69,6 +78,17 @@ class State:
         waiting = bool(self.fifo) and not self.hold
         at_work = self.now or self.resetting or self.draining
         return bool(at_work or self.words or self.inside or waiting)
+
+    @property
+    def doing(self) -> Doing:
+        """Column of the table of host writes."""
+        if self.resetting:
+            return Doing.PENDING if self.kept_start else Doing.RESET
+        if self.now:
+            ends = Doing.LIST if self.single else Doing.LAST
+            return Doing.STREAM if self.follows else ends
+        idle = Doing.HOLD if self.hold else Doing.IDLE
+        return Doing.HOST if self.occupied else idle
 
 
 class Histories:
@@ -136,7 +156,7 @@ class Histories:
                 over = replace(s, inside=(), hold=True, draining=True)
                 yield _error(over, self.bad_layers[head])
             else:
-                yield replace(s, inside=rest, layers=(*s.layers, (head, True)))
+                yield replace(s, inside=rest, layers=(*s.layers, (head, True)), calc=True)
 
     def _inference_steps(self, s: State) -> Iterator[State]:
         assert s.now
@@ -151,9 +171,9 @@ class Histories:
         if pixels in self.bad_pixels or tasks in self.bad_lists:
             yield _error(cut if tasks in self.bad_lists else over, Err.BUS_ERROR)
             return
-        done = replace(s, inferences=(*s.inferences, (s.now, True)))
+        done = replace(s, inferences=(*s.inferences, (s.now, True)), done=True, told=True)
         if not s.follows:
-            yield replace(done, now=None, taken=None, stop=False)
+            yield replace(done, now=None, taken=None, stop=False, draining=True)
             return
         following = s.npix if s.taken is None else s.taken
         result = s.res if s.res_kept else s.res + s.res_stride
@@ -197,23 +217,26 @@ class Histories:
             yield self._control(s, value)
             refused = value & Ctrl.START and not value & Ctrl.SOFT_RESET and s.occupied
             yield from self._fails(s) if refused else ()
-        elif name == "AI_PIX_ADR":
-            yield replace(s, pix=value, pix_kept=s.now is not None)
-        elif name == "AI_NPIX_ADR":
-            yield replace(s, npix=value, npix_kept=s.taken is not None)
-        elif name == "AI_RES_ADR":
-            if s.occupied and value % BUS:
-                yield _error(s, Err.BAD_CONFIG)
-                yield from self._fails(s)
-            else:
-                yield replace(s, res=value, res_kept=s.now is not None)
-        elif name in ("AI_INF_LEFT", "AI_CNN_MODE"):
-            after = replace(s, **{"left" if name == "AI_INF_LEFT" else "mode": value})
+        elif name in ALIGNED and s.occupied and value % BUS:
+            yield _error(s, Err.BAD_CONFIG)
+            yield from self._fails(s)
+        elif name in FIELDS:
+            what = rule(name, s.doing)
+            after = replace(
+                s,
+                pix_kept=s.pix_kept or (name == "AI_PIX_ADR" and what is Rule.NEXT_START),
+                npix_kept=s.npix_kept or (what is Rule.NEXT_IMAGE and s.taken is not None),
+                res_kept=s.res_kept or what is Rule.NEXT_RESULT,
+                **{FIELDS[name]: value},
+            )
             yield after
             if after.taken is not None and not after.follows:
                 yield replace(after, taken=None)
-        elif name in PLAIN:
-            yield replace(s, **{PLAIN[name]: value})
+        elif name in ("AI_CNN_DONE", "AI_INT_STATUS"):
+            cleared = "done" if name == "AI_CNN_DONE" else "told"
+            yield replace(s, **{cleared: False}) if value & 1 else s
+        elif address == INTERRUPT_CLEAR:
+            yield replace(s, calc=s.calc and not value & 1)
         elif name in ("AI_READ_FIRST", "AI_READ_LAST"):
             yield replace(s, shut=True)
         elif name == "AI_ERR_CODE":
@@ -240,16 +263,17 @@ class Histories:
                 "inferences": (*s.inferences, *cut),
                 "layers": (*s.layers, *inside),
             }
-            s = replace(s, **{**IDLE, **written, "resetting": True, "err": 0})
-        if value & Ctrl.START:
-            if s.resetting:
-                kept = replace(s, kept_start=2 if stop else 1)
-                return kept if self._possible(s) else _error(s, Err.BAD_CONFIG)
-            if s.occupied:
-                s = _error(s, Err.START_BUSY)
-            else:
-                return self._begin(s, stop)
-        return replace(s, stop=s.stop or (stop and s.now is not None))
+            s = replace(s, **{**IDLE, **written, "resetting": True, "err": 0, "calc": False})
+        what = rule("AI_CTRL.start", s.doing) if value & Ctrl.START else Rule.NOTHING
+        if what is Rule.LATER:
+            kept = replace(s, kept_start=2 if stop else 1)
+            return kept if self._possible(s) else _error(s, Err.BAD_CONFIG)
+        if what is Rule.BUSY:
+            s = _error(s, Err.START_BUSY)
+        elif what is not Rule.NOTHING:
+            return self._begin(s, stop)
+        steers = stop and rule("AI_CTRL.stop", s.doing) is Rule.STEERS and s.now is not None
+        return replace(s, stop=s.stop or steers)
 
     @staticmethod
     def _possible(s: State) -> bool:
@@ -259,6 +283,7 @@ class Histories:
         if not self._possible(s):
             return _error(s, Err.BAD_CONFIG)
         begun = {"err": 0, "now": (s.list, s.pix, s.res), "stop": stop}
+        begun["single"] = stop or s.mode != 2 or not s.left
         if s.mode == 2 and not s.left:
             begun["mode"] = 1  # a stream of one
         return replace(s, **{**IDLE, **begun})
@@ -284,7 +309,10 @@ class Histories:
 
 # what a reset and a start leave of the run before
 IDLE = {
+    "done": False,
+    "told": False,
     "now": None,
+    "single": False,
     "taken": None,
     "npix_kept": False,
     "pix_kept": False,
@@ -298,8 +326,11 @@ IDLE = {
     "hold": False,
     "draining": False,
 }
-PLAIN = {"AI_LIST_ADR": "list", "AI_LIST_LEN": "length"}
-PLAIN |= {"AI_PIX_STRIDE": "pix_stride", "AI_RES_STRIDE": "res_stride"}
+# fields that are registers; those of a busy device that are multiples of the bus word
+FIELDS = {"AI_PIX_ADR": "pix", "AI_NPIX_ADR": "npix", "AI_RES_ADR": "res", "AI_INF_LEFT": "left"}
+FIELDS |= {"AI_CNN_MODE": "mode", "AI_PIX_STRIDE": "pix_stride", "AI_RES_STRIDE": "res_stride"}
+FIELDS |= {"AI_LIST_ADR": "list", "AI_LIST_LEN": "length"}
+ALIGNED = ("AI_RES_ADR", "AI_RES_STRIDE")
 NAMES = {offset: name for name, offset in AI.items()}
 
 
@@ -309,17 +340,52 @@ def _error(s: State, code: int) -> State:
 
 
 def _busy(s: State, value: int) -> bool:
+    if value >> 24 & 31 != len(s.fifo):  # complete layers in the layer FIFO
+        return False
     if s.hold and not s.resetting and not s.now and not s.draining:
         return bool(value & 2) == bool(s.err)  # words that are being discarded
-    return bool(value & 1) == s.occupied and bool(value & 2) == bool(s.err)
+    taken = bool(value & 64) == (s.taken is not None) or not s.now or not s.follows
+    return taken and bool(value & 1) == s.occupied and bool(value & 2) == bool(s.err)
 
 
 SEEN: dict[str, Callable[[State, int], bool]] = {
     "AI_STATUS": _busy,
     "AI_ERR_CODE": lambda s, value: value == s.err,
-    "AI_PIX_ADR": lambda s, value: value == s.pix,
-    "AI_NPIX_ADR": lambda s, value: value == s.npix,
-    "AI_RES_ADR": lambda s, value: value == s.res,
-    "AI_INF_LEFT": lambda s, value: value == s.left,
-    "AI_CNN_MODE": lambda s, value: value == s.mode,
+    "AI_CNN_DONE": lambda s, value: value == s.done,
+    "AI_INT_STATUS": lambda s, value: value & 1 == s.told,
+    **{name: lambda s, value, f=own: value == getattr(s, f) for name, own in FIELDS.items()},
 }
+
+
+@dataclass
+class Watcher:
+    """Tells the histories what is seen on the host's bus."""
+
+    numbers: dict[tuple[int, ...], int]  # of the layers that the host may push
+    histories: Histories = field(default_factory=Histories)
+    low: int = 0
+    words: list[int] = field(default_factory=list)
+
+    def see(self, tt: Transfer) -> str:
+        """A transfer with its answer; what nothing explains, or nothing."""
+        if not tt.write:
+            if self.histories.read(tt.addr, tt.data):
+                return ""
+            some = min(map(repr, self.histories.states), key=len)
+            return f"nothing explains the last of {self.histories.seen()}: {some}"
+        if tt.addr == 0:
+            self.low = tt.data
+        elif tt.addr == 4:
+            self.words.append(tt.data << 32 | self.low)
+            full = len(self.words) == WORDS
+            number = self.numbers.get(tuple(self.words)) if full else None
+            self.histories.pushed_word(number)
+            self.words = [] if full else self.words
+            if full and number is None:
+                return "a layer that nobody has: words were mixed up"
+        else:
+            flush = tt.addr == FIFO_CTRL and not tt.data & CFG_FIFO
+            if flush or (tt.addr == AI["AI_CTRL"] and tt.data & Ctrl.SOFT_RESET):
+                self.words = []
+            self.histories.wrote(tt.addr, tt.data)
+        return ""

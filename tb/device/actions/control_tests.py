@@ -31,7 +31,7 @@ from tb.device.actions.control_env import (
     ControlEnv,
     Library,
 )
-from tb.device.actions.control_model import FIFO_CTRL, Histories
+from tb.device.actions.control_model import FIFO_CTRL
 from tb.device.actions.control_sequences import (
     CLOCK,
     OPEN,
@@ -99,8 +99,7 @@ class ControlTest(uvm_test):
             await FallingEdge(self.tb.clk)
         self.tb.rst.value = 0
         await FallingEdge(self.tb.clk)
-        self.env.control.histories = Histories(bad_layers=self.library.refused)
-        self.env.control.words = []
+        self.env.control.forget()
 
     async def send(self, name: str, transfers: list[Transfer]) -> list[Transfer]:
         await TransferSequence(name, transfers).start(self.env.host.sequencer)
@@ -134,7 +133,6 @@ class ControlTest(uvm_test):
             ]
             control.wrong, self.env.judge.wrong = [], []
             await self.hard_reset()
-        control.words = []
 
     def disturb(self, by_list: bool) -> tuple[list[int], list[int]]:
         """How unfriendly the bus is in this round; images and lists with a word that it answers

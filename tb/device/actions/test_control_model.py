@@ -61,12 +61,7 @@ def test_image_on_the_fly_counts_once() -> None:
         (0x1000, 0x2000, 0x3000),
         (0x1000, 0x2000, 0x2020),
     }
-
-
-def test_a_read_tells_which() -> None:
-    """Two inferences left after the write: it named the next image, or the one after that."""
-    histories = stream()
-    write(histories, "AI_NPIX_ADR", 0x3000)
+    # two left after the write: it named the next image, or the one after that
     assert histories.read(AI["AI_INF_LEFT"], 2)
     images = {tuple(image for image, _ in end) for end in ends(histories)}
     assert images == {(0x1000, 0x3000, 0x3020), (0x1000, 0x2000, 0x3000)}
@@ -169,3 +164,14 @@ def test_a_bad_list_ends_every_run() -> None:
     histories.wrote(AI["AI_CTRL"], Ctrl.START)
     over = {s for s in histories.closed() if not s.occupied}
     assert {(s.err, s.inferences[0][1]) for s in over} == {(int(Err.BUS_ERROR), False)}
+
+
+def test_a_mode_of_a_cycle_may_end_a_stream() -> None:
+    """AI_CNN_MODE 1, and 2 again at once: the run has ended in between, or goes on."""
+    histories = stream()
+    write(histories, "AI_CNN_MODE", 1)
+    write(histories, "AI_CNN_MODE", 2)
+    assert {len(end) for end in ends(histories)} == {1, 2, 3}
+    assert histories.read(AI["AI_STATUS"], 1), "what was fetched ahead is being dropped"
+    assert histories.read(AI["AI_STATUS"], 0) and histories.read(AI["AI_INF_LEFT"], 2)
+    assert {len(s.inferences) for s in histories.states} == {1}

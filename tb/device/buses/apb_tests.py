@@ -1,25 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """openkpu_apb with an APB3 master as the host: registers, window, layers, streams and errors."""
 
-import os
-
 import cocotb
-import numpy as np
 
-from openkpu import configs, digits
-from openkpu.checkout import ROOT
-from openkpu.layer import vectors
-from openkpu.prediction.roofline import layer_cycles
+from openkpu import digits
 from openkpu_tb.ahb.host_agent import ERROR, OKAY, Transfer
-from openkpu_tb.core.registers import AI, AI_RAM, EIGHT_BIT_MODE, PERF, Err
+from openkpu_tb.core.registers import AI, AI_RAM, EIGHT_BIT_MODE, PERF
 from openkpu_tb.device.apb_host import ApbHost
-from openkpu_tb.device.device import Device, DeviceError, Tables
-from openkpu_tb.device.events import mismatches
-from openkpu_tb.device.inference_stream import finish_stream, prepare_stream, run_stream
+from openkpu_tb.device.device import Device
+from openkpu_tb.device.inference_stream import finish_stream, prepare_stream
+from tb.device.buses.bridge import LIMIT, exact_stream, fails, pictures, quiet, recorded_layers, rng
 from tb.device.checked import checked
 
-VECTORS = sorted((ROOT / "models/tests/data/vectors").glob("rand_50*.npz"))
-LIMIT = 400_000  # cycles of an inference
 REGISTER, REFUSED, WINDOW = 2, 3, 3  # cycles of an access while the device is idle
 MOST_WINDOW = 2 + 9  # cycles of an access to the AI RAM while a layer runs
 ID = 0x55504B4F
@@ -27,16 +19,10 @@ ID = 0x55504B4F
 HOLES = (0x48, 0xFC, 0x168, 0x17C, 0x1F0, 0x1F4, 0x200, 0x1000, 0x1FFFFC)
 
 
-def rng(more: int) -> np.random.Generator:
-    return np.random.default_rng([cocotb.RANDOM_SEED & 0xFFFFFFFF, more])
-
-
 async def begin(tb) -> tuple[Device, ApbHost]:
     host = ApbHost(tb)
     device = Device(tb, cocotb.RANDOM_SEED, host.send)
-    for name in ("wait_prob", "rd_wait", "err_lo", "err_hi", "loss_prob", "retry_prob"):
-        getattr(tb, f"cfg_{name}").value = 0
-    tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
+    quiet(tb, "loss_prob", "retry_prob")
     await device.reset()
     host.took.clear()
     return device, host
@@ -47,10 +33,6 @@ def rough(tb, on: bool = True) -> None:
     tb.cfg_wait_prob.value, tb.cfg_loss_prob.value, tb.cfg_retry_prob.value = (
         (60, 20, 10) if on else (0, 0, 0)
     )
-
-
-def pictures(network, count: int) -> np.ndarray:
-    return rng(7).integers(0, 256, (count, *network.in_shape), dtype=np.uint8)
 
 
 @checked()
@@ -97,25 +79,10 @@ async def window(tb) -> None:
 
 
 @checked()
-async def recorded_layers(tb) -> None:
+async def layers(tb) -> None:
     """Recorded layers, every third one on a storage that waits."""
     device, _ = await begin(tb)
-    config = configs.load_config(os.environ["OKPU_CONFIG"])
-    count = 0
-    for layer in vectors.load_cases(VECTORS, say=print):
-        rough(tb, count % 3 == 2)
-        y, unknown = await device.run_layer(
-            layer.arg,
-            Tables(layer.weights, layer.bn, layer.act),
-            layer.x,
-            x2=layer.x2,
-            eight_bit=layer.eight_bit,
-            limit=50_000 + 200 * layer_cycles(config, layer.arg, eight_bit=layer.eight_bit),
-        )
-        wrong, first = mismatches(y, unknown, layer.y)
-        assert not wrong, f"{layer.title}: {wrong} bytes differ, first {first}"
-        count += 1
-    assert count > 20
+    await recorded_layers(device, lambda number: rough(tb, number % 3 == 2))
 
 
 @checked()
@@ -123,16 +90,14 @@ async def streams(tb) -> None:
     """Streams of digits are exact while the host reads and writes the AI RAM and registers."""
     device, host = await begin(tb)
     network = digits.load_network()
-    images = pictures(network, 6)
     maps = [part for arg in network.layers for part in (*arg.in_layouts, arg.out_layout)]
     row = max(part.base + part.rows for part in maps if part.base < int(tb.ram_rows.value) // 2)
     assert not any(part.base <= row < part.base + part.rows for part in maps)
     free = AI_RAM + 64 * row
     for kind in range(2):
         rough(tb, kind == 1)
-        run = await run_stream(device, network, images, limit=8 * LIMIT)
-        assert len(run.ends) == len(images) and not run.wrong.any(), run.wrong
-    await prepare_stream(device, network, images)
+        await exact_stream(device, network, 6, 8)
+    await prepare_stream(device, network, pictures(network, 6))
     await device.start()
     host.took.clear()
     waited = 0
@@ -145,7 +110,7 @@ async def streams(tb) -> None:
         waited += 1
     assert waited > 50 and set(host.took[2::3]) == {REGISTER}
     assert max(host.took) <= MOST_WINDOW and max(host.took) > WINDOW
-    await finish_stream(device, len(images), LIMIT)
+    await finish_stream(device, 6, LIMIT)
 
 
 @checked()
@@ -153,26 +118,15 @@ async def errors(tb) -> None:
     """A failing storage and words that are no layer: code and place; then all is exact again."""
     device, _ = await begin(tb)
     network = digits.load_network()
-    images = pictures(network, 2)
     for read in (True, False):
-        storage = await prepare_stream(device, network, images)
+        storage = await prepare_stream(device, network, pictures(network, 2))
         place = storage.registers["AI_PIX_ADR"] if read else storage.results[0]
         tb.cfg_err_lo.value, tb.cfg_err_hi.value = place, place + 4
-        await device.start()
-        try:
-            await finish_stream(device, len(images), LIMIT)
-            raise AssertionError("the error went unnoticed")
-        except DeviceError as error:
-            assert (error.code, error.addr) == (Err.BUS_ERROR, place), error
-        tb.cfg_err_hi.value = tb.cfg_err_lo.value = 0
-        await device.soft_reset()
-        await device.clear()
-        run = await run_stream(device, network, images, limit=LIMIT)
-        assert not run.wrong.any()
+        assert (await fails(device, 2)).addr == place
+        await exact_stream(device, network, 2)
     await device.push([0] * 12)
     await device.wait(LIMIT)
     assert await device.error() is not None
     await device.soft_reset()
     await device.clear()
-    run = await run_stream(device, network, images, limit=LIMIT)
-    assert not run.wrong.any()
+    await exact_stream(device, network, 2)

@@ -9,7 +9,8 @@ import cocotb
 import numpy as np
 from cocotb.triggers import FallingEdge
 
-from openkpu_tb.core.registers import AI, FIFO_CTRL, FIFO_DATA_OUT, PERF, Ctrl
+from openkpu_tb.ahb.host_agent import ERROR, Transfer
+from openkpu_tb.core.registers import AI, AI_RAM, FIFO_CTRL, FIFO_DATA_OUT, PERF, Ctrl
 from openkpu_tb.coverage.model import Word, register_words
 from openkpu_tb.device.device import Device
 from tb.device.checked import checked
@@ -31,31 +32,45 @@ SAME = (
     *("AI_INF_LEFT", "AI_RES_STRIDE", "AI_INT_MASK", "AI_READ_FIRST", "AI_READ_LAST"),
     *("AI_WRITE_FIRST", "AI_WRITE_LAST", "AI_WATCHDOG", "fifo_ctrl", "fifo_ctrl_hi"),
 )
-WIDTH = {"AI_LIST_LEN": 10}
+# bits that take any value, whatever the device does; and while it is idle
+AT_WORK = dict.fromkeys(NEXT_JOB, 0xFFFFFFFF) | {"AI_LIST_LEN": 0x3FF}
+AT_REST = AT_WORK | dict.fromkeys(("AI_NPIX_ADR", "AI_INF_LEFT", "AI_WATCHDOG"), 0xFFFFFFFF)
+AT_REST |= dict.fromkeys(("AI_RES_ADR", "AI_RES_STRIDE"), 0xFFFFFFF0)
+AT_REST |= {"AI_CNN_MODE": 3, "fifo_threshold": 0xFF, "AI_INT_MASK": 3, "interrupt_mask": 7}
 CLEARING = ("interrupt_clear", "interrupt_clear_hi", "AI_CNN_DONE", "AI_INT_STATUS", "AI_ERR_CODE")
 NO_EFFECT = ("AI_CTRL", "AI_LOCK")  # a 0 does nothing
 PUSH = ("layer_argument_fifo", "layer_argument_fifo_hi")
 
 
-async def everything(device: Device, found: list[str], rng: np.random.Generator) -> None:
-    """Read and write every word; what was wrong goes to ``found``."""
+async def everything(
+    device: Device, found: list[str], rng: np.random.Generator, masks: dict[str, int]
+) -> None:
+    """Read and write every word; what was wrong goes to ``found``. ``masks``: bits of the registers
+    that may get any value now."""
     # a pushed word makes the device busy: last
     for addr, word in sorted(register_words().items(), key=lambda entry: entry[1].name in PUSH):
         before = await device.read(addr)
-        await write(device, addr, word, before, found, rng)
+        await write(device, addr, word, before, found, rng, masks)
     await device.write(FIFO_CTRL, FLUSH_LAYERS)  # the word that was pushed
     await device.write(FIFO_CTRL, FLUSH_OFF)
 
 
 async def write(
-    device: Device, addr: int, word: Word, before: int, found: list[str], rng: np.random.Generator
+    device: Device,
+    addr: int,
+    word: Word,
+    before: int,
+    found: list[str],
+    rng: np.random.Generator,
+    masks: dict[str, int],
 ) -> None:
     """Write a word as its kind allows, and look at what it holds then."""
     name = word.name
-    if name in NEXT_JOB:
-        value = int(rng.integers(0, 1 << WIDTH.get(name, 32)))
+    if name in masks:
+        value = int(rng.integers(0, 1 << 32)) & masks[name]
+        values = [value, value ^ masks[name], *([before] if name in SAME else [])]
     elif name in SAME:
-        value = before
+        values = [before]
     elif name in CLEARING or name in PUSH or name in NO_EFFECT:
         await device.write(addr, 0)
         return
@@ -66,10 +81,11 @@ async def write(
         if now != before and not (counts and now >= before):
             found.append(f"{name} was {before:#x}, written it is {now:#x}")
         return
-    await device.write(addr, value)
-    now = await device.read(addr)
-    if now != value:
-        found.append(f"{name} is {now:#x}, {value:#x} was written")
+    for value in values:
+        await device.write(addr, value)
+        now = await device.read(addr)
+        if now != value:
+            found.append(f"{name} is {now:#x}, {value:#x} was written")
 
 
 @checked()
@@ -94,7 +110,7 @@ async def every_access(tb) -> None:
         assert await device.read(addr) == 0
     await device.clear()
     await device.unmask()
-    await everything(device, found, rng)
+    await everything(device, found, rng, AT_REST)
     assert await at_rest(device)
     await tidy(device, hung=False)
     await device.reset()
@@ -104,7 +120,7 @@ async def every_access(tb) -> None:
     tb.cfg_dead.value = 1
     await device.write(AI["AI_CTRL"], Ctrl.START)
     busy = [await device.read(AI["AI_STATUS"]) & 1]
-    await everything(device, found, rng)
+    await everything(device, found, rng, AT_WORK)
     busy.append(await device.read(AI["AI_STATUS"]) & 1)
     tb.cfg_dead.value = 0
     assert busy == [1, 1], f"not at work all the time: {busy}"
@@ -112,3 +128,28 @@ async def every_access(tb) -> None:
     slots = await job.slots()
     assert slots == job.clean, f"results {slots} of a job during which everything was accessed"
     assert not found, "; ".join(found)
+
+
+@checked({12})
+async def refused_accesses(tb) -> None:
+    """Addresses of nothing, registers in part, words of the AI RAM that are none: all are answered
+    ERROR, nothing is recorded, and registers and AI RAM stay as they were (docs/programming.md 1).
+
+    Misaligned accesses break rule 12 of the bus.
+    """
+    device, words = Device(tb, cocotb.RANDOM_SEED), register_words()
+    await device.reset()
+    row = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF).integers(0, 256, 64, np.uint8)
+    await device.back.load_ram(0, row)
+    shown = [addr for addr in words if addr & ~7 != FIFO_DATA_OUT]
+    before = [await device.read(addr) for addr in shown]
+    bad = [(addr, 2) for addr in (*range(0, 0x400, 4), 0x1000, 0x1FFFFC) if addr not in words]
+    bad += [
+        (addr + lane, size) for addr in words for size in (0, 1) for lane in range(0, 4, 1 << size)
+    ]
+    bad += [(AI_RAM + at, size) for size in (1, 2) for at in range(8) if at % (1 << size)]
+    tried = [Transfer(at, write, 0xFFFFFFFF, size) for at, size in bad for write in (False, True)]
+    done = await device.attempt(*tried)
+    assert all(t.resp == ERROR for t in done), [t for t in done if not t.resp][:4]
+    assert [await device.read(addr) for addr in shown] == before
+    assert np.array_equal((await device.back.read_ram(0, 1))[0], row)

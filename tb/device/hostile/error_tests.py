@@ -15,9 +15,10 @@ from openkpu.layer.argument import LayerArg
 from openkpu_tb.core.registers import AI, FIFO_DATA_OUT, Ctrl, Err
 from openkpu_tb.coverage.model import MODES, TRAFFIC, crosses
 from openkpu_tb.device.device import Device
+from openkpu_tb.device.inference_stream import INFERENCES
 from tb.device.checked import checked
 from tb.device.hostile.timeline import Findings
-from tb.device.hostile.tiny_jobs import LayerJob, StreamJob, at_rest, tidy
+from tb.device.hostile.tiny_jobs import UNTOUCHED, LayerJob, StreamJob, at_rest, tidy
 
 HOST, LIST, STREAM = MODES
 IMMEDIATE, WAITING, REFUSING = TRAFFIC
@@ -212,6 +213,11 @@ async def trial(jobs: Jobs, mode: str, bus: str, code: Err) -> str:
     if code in GOES_ON or not code:
         slots, clean = await job.slots(), getattr(job, "clean", [0, 1])
         wrong += [] if slots == clean else [f"results {slots}"]
+    elif mode != HOST:  # those before are stored, of the one at work some bytes may be
+        slots, done = await job.slots(), await device.read(INFERENCES)
+        whole = slots[:done] == list(range(done)) and all(s < 0 for s in slots[done:])
+        at_most = all(s == UNTOUCHED for s in slots[done + 1 :])
+        wrong += [] if whole and at_most else [f"results {slots} of {done} inferences"]
     await jobs.set_bus(IMMEDIATE)
     if code in (Err.LOCKED, Err.WATCHDOG, Err.BAD_ACCESS):
         await device.reset()  # AI_LOCK stays until then; windows and limit are as they were

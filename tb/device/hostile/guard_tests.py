@@ -25,7 +25,7 @@ from tb.device.hostile.hostile_stream_tests import (
     prefix,
     whole,
 )
-from tb.device.hostile.hostile_tests import begin, layer_job, rng, share, stream_job
+from tb.device.hostile.hostile_tests import begin, layer_job, share, stream_job
 from tb.device.hostile.timeline import Findings, burst, merged, read, write
 from tb.device.hostile.tiny_jobs import UNTOUCHED, StreamJob, moments, tidy
 
@@ -378,39 +378,6 @@ async def lock(tb) -> None:
     assert await device.read(AI["AI_READ_FIRST"]) == KIB
     await device.write(AI["AI_READ_FIRST"], 0)
     assert not await device.read(AI["AI_ERR_CODE"])
-    bad = await job.clean_run()
-    found.check(not bad, bad)
-    found.verdict()
-
-
-@checked()
-async def any_window(tb) -> None:
-    """Windows at random: the job is exact or ends with BAD_ACCESS, and nothing strays."""
-    device = await begin(tb)
-    job = await stream_job(device, 2, images=4)
-    await apart(job)
-    assert not await job.clean_run()
-    found, random = Findings("random windows"), rng(11)
-    borders = [0, *range(0, 4 * KIB, KIB), *(HIGH + n * KIB for n in range(-1, 4))]
-    borders += [*(HIGH + (64 + n) * KIB for n in range(-1, 4)), TOP - KIB]
-    for _ in share(range(80)):
-        windows = {name: int(random.choice(borders)) for name in WINDOWS}
-        before = sentinels(device, windows)
-        await device.write_many({AI[n]: v for n, v in windows.items()})
-        outcome = await job.trial({}, keep=True)
-        await device.write_many({AI[n]: v for n, v in OPEN.items()})
-        strays = sentinels(device, OPEN) - before
-        read_in = windows["AI_READ_FIRST"] == 0 and windows["AI_READ_LAST"] >= HIGH + KIB
-        write_in = windows["AI_WRITE_FIRST"] <= job.slot(0)
-        write_in = write_in and windows["AI_WRITE_LAST"] >= job.slot(1)
-        good = whole(outcome, job.clean) if read_in and write_in else False
-        if not good and not (read_in and write_in):
-            stored = sum(s >= 0 for s in outcome.slots)
-            good = outcome.error == Err.BAD_ACCESS and not outcome.hung
-            good = good and outcome.slots == prefix(job, stored)
-        await tidy(device, outcome.hung)
-        show = ", ".join(f"{v:#x}" for v in windows.values())
-        found.check(good and not strays, f"{show}: {outcome.brief}, {strays} strays")
     bad = await job.clean_run()
     found.check(not bad, bad)
     found.verdict()

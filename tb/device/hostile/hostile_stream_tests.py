@@ -3,22 +3,15 @@
 
 from itertools import product
 
-import numpy as np
-from cocotb.triggers import FallingEdge
-
 from openkpu.layer.argument import LayerArg
-from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
-from openkpu_tb.device.device import Device
+from openkpu_tb.core.registers import AI, Ctrl, Err
 from openkpu_tb.device.inference_stream import INFERENCES
 from tb.device.checked import checked
 from tb.device.hostile import timeline
 from tb.device.hostile.hostile_tests import (
     ELSEWHERE,
-    NEAR,
-    SLOW,
     begin,
     layer_job,
-    rng,
     share,
     stream_job,
 )
@@ -41,148 +34,6 @@ def prefix(job: StreamJob, count: int) -> list[int]:
     return [n if n < count else UNTOUCHED for n in range(len(job.images))]
 
 
-async def next_job_at_any_time(device: Device, job: StreamJob, names: list[str]) -> None:
-    """Values of another job, written in cycles of this one: this one is exact, the next one too."""
-    seen = await moments(job)
-    other = {
-        AI["AI_LIST_LEN"]: [0, 1, 2, 4, 5],
-        AI["AI_LIST_ADR"]: [job.registers["AI_LIST_ADR"] + LIST_BYTES, 0x40],
-        AI["AI_WGT_ADR"]: [job.registers["AI_WGT_ADR"] + 8],
-        AI["AI_BIAS_ADR"]: [job.registers["AI_BIAS_ADR"] + 8],
-        AI["AI_PIX_ADR"]: [job.image(6)],
-        AI["AI_RES_ADR"]: [job.slot(6)],
-        EIGHT_BIT_MODE: [0],
-    }
-    found = Findings(f"registers of the next job, {job.count} inferences")
-    cases = []
-    for name in names:
-        addr = EIGHT_BIT_MODE if name == "eight_bit_mode" else AI[name]
-        cycles = [*range(1, 7), *share(range(7, seen.rest), 24)]
-        cases += [(name, addr, value, at) for value in other[addr] for at in cycles]
-    for name, addr, value, at in share(cases):
-        outcome = await job.trial({at: write(addr, value)})
-        bad = await job.clean_run()
-        good = whole(outcome, job.clean) and not bad
-        found.check(good, f"{name} = {value:#x} in cycle {at}: {outcome.brief}; {bad}")
-    found.verdict()
-    device.check_rules()
-
-
-@checked()
-async def next_job_during_a_list(tb) -> None:
-    """While a list runs, every register of the next job may be written."""
-    device = await begin(tb)
-    job = await stream_job(device, 1)
-    names = ["AI_LIST_LEN", "AI_LIST_ADR", "AI_WGT_ADR", "AI_BIAS_ADR", "AI_PIX_ADR", "AI_RES_ADR"]
-    await next_job_at_any_time(device, job, [*names, "eight_bit_mode"])
-
-
-@checked()
-async def next_job_during_a_stream(tb) -> None:
-    """The same during a stream; AI_RES_ADR is left out, it steers the next result."""
-    device = await begin(tb)
-    job = await stream_job(device, 3)
-    names = ["AI_LIST_LEN", "AI_LIST_ADR", "AI_WGT_ADR", "AI_BIAS_ADR", "AI_PIX_ADR"]
-    await next_job_at_any_time(device, job, [*names, "eight_bit_mode"])
-
-
-@checked()
-async def unaligned_while_busy(tb) -> None:
-    """AI_RES_ADR, AI_RES_STRIDE unaligned while busy: BAD_CONFIG, not stored, results in place."""
-    device = await begin(tb)
-    job = await stream_job(device, 3)
-    seen = await moments(job)
-    found = Findings("unaligned while busy")
-    ends = list(range(seen.rest - 4, seen.rest + 5))
-    cycles = [*range(1, 7), *share(range(7, seen.rest - 4), 30), *(share(ends) if SLOW else ends)]
-    for name, at in share(product(("AI_RES_ADR", "AI_RES_STRIDE"), cycles)):
-        value = job.slot(5) + 1
-        outcome = await job.trial({at: write(AI[name], value)})
-        good = outcome.slots == job.clean and not outcome.hung
-        kept = outcome.regs["AI_RES_ADR"] == job.slot(2)
-        stored = outcome.regs["AI_RES_ADR"] == value or name == "AI_RES_STRIDE"
-        # in which cycle it ends decides
-        refused = outcome.error == Err.BAD_CONFIG and kept and at <= seen.rest + 1
-        good = good and (refused or (not outcome.error and stored and at >= seen.rest - 1))
-        found.check(good, f"{name} in cycle {at}: {outcome.brief}, {outcome.regs}")
-    for name in ("AI_RES_ADR", "AI_RES_STRIDE"):  # idle: stored, and refused by a start
-        script = burst(0, [write(AI[name], job.slot(5) + 1), write(AI["AI_CTRL"], Ctrl.START)])
-        outcome = await job.trial(script, start=False)
-        good = set(outcome.slots) == {UNTOUCHED} and outcome.error == Err.BAD_CONFIG
-        found.check(good, f"{name} before the start: {outcome.brief}")
-    found.verdict()
-
-
-@checked()
-async def list_changed_in_a_stream(tb) -> None:
-    """Words of a layer that change in storage during a stream: LIST_CHANGED with the layer.
-
-    The inferences before are stored and exact, and so is the next stream.
-    """
-    device = await begin(tb)
-    job = await stream_job(device, 6)
-    seen = await moments(job)
-    found = Findings("a list that changes")
-    for layer, what in share(product(range(3), ("weights", "address", "kind")), 9):
-        arg = job.network.layers[layer]
-        changed = {
-            "weights": arg.replace(para_start_addr=arg.para_start_addr + 8),
-            "address": arg.replace(image_dst_addr=arg.image_dst_addr ^ 1),
-            "kind": arg.replace(pool_type=12),
-        }[what]
-        data = changed.encode().view(np.uint8)
-        at = int(rng(layer).integers(seen.changes[1], seen.changes[2]))
-        await job.arm()
-        start = await timeline.play(device, {0: START})
-        await timeline.until(device, start + at)
-        await device.back.load_storage(layer * LIST_BYTES, data)
-        await FallingEdge(device.tb.clk)
-        hung = not await at_rest(device)
-        code = await device.read(AI["AI_ERR_CODE"])
-        info = await device.read(AI["AI_ERR_INFO"])
-        slots = await job.slots()
-        count = sum(slot >= 0 for slot in slots)
-        # a layer that is none may be refused as such
-        good = code in (Err.LIST_CHANGED, *([Err.BAD_POOL] if what == "kind" else []))
-        good = good and info & 0xFFFF == layer and not hung
-        # what was read ahead is not affected
-        good = good and slots == prefix(job, count) and count in (2, 3, 4)
-        text = f"code {code}, info {info:#x}, slots {slots}{', hangs' if hung else ''}"
-        await tidy(device, hung)
-        await job.place()
-        bad = await job.clean_run()
-        found.check(good and not bad, f"{what} of layer {layer}, cycle {at}: {text}; {bad}")
-    found.verdict()
-
-
-@checked()
-async def next_image_counts_once(tb) -> None:
-    """AI_NPIX_ADR written in every cycle of a stream: that image comes once, all others follow."""
-    device = await begin(tb)
-    job = await stream_job(device, 4, images=12)
-    seen = await moments(job)
-    assert len(seen.taken) == 4, seen
-    found, jump = Findings("AI_NPIX_ADR"), 7
-
-    def images(first: int) -> list[int]:
-        """Slots when the written address is that of inference ``first``."""
-        order = [n if n < first else jump + n - first for n in range(job.count)]
-        return order + [UNTOUCHED] * (len(job.images) - job.count)
-
-    near = {e + k for e in (*seen.taken[1:], *seen.changes) for k in NEAR}
-    near |= set(share(range(1, seen.rest), 200))
-    for at in share(sorted(near)):
-        allowed = [
-            images(next((n for n in range(1, job.count) if seen.taken[n] > at + k), job.count))
-            for k in (-1, 0, 1)
-        ]
-        outcome = await job.trial({at: write(AI["AI_NPIX_ADR"], job.image(jump))})
-        good = any(whole(outcome, slots) for slots in allowed)
-        found.check(good, f"cycle {at}: {outcome.brief}, expected {allowed[1]}")
-    assert not await job.clean_run()
-    found.verdict()
-
-
 async def hurt(job: StreamJob, low: int, script: Script, after: int = 0) -> Outcome:
     """A trial with ERROR answers for a word of storage, from cycle ``after`` of the run on."""
     tb = job.device.tb
@@ -201,23 +52,11 @@ async def hurt(job: StreamJob, low: int, script: Script, after: int = 0) -> Outc
 
 @checked()
 async def error_on_the_next_image(tb) -> None:
-    """An ERROR on the pixels fetched ahead: the inference at work is stored; then the error.
-
-    A stream that is stopped before knows nothing of it.
-    """
+    """An ERROR on the pixels fetched ahead, and a stop: that before the change decides."""
     device = await begin(tb)
     job = await stream_job(device, 4)
     seen = await moments(job)
     found = Findings("ERROR on the next image")
-    for number, word in share(product(range(1, job.count), (0, 9, 17))):  # of 72 bytes
-        at = job.image(number) + 4 * word
-        outcome = await hurt(job, at, {})
-        info, regs = outcome.regs["AI_ERR_INFO"], outcome.regs
-        good = outcome.slots == prefix(job, number) and outcome.error == Err.BUS_ERROR
-        good = good and info == (number << 24 | PIXEL << 16) and not outcome.hung
-        good = good and regs["AI_ERR_ADDR"] & ~3 == at
-        good = good and regs["AI_PIX_ADR"] == job.image(number)
-        found.check(good, f"image {number}, word {word}: {outcome.brief}, info {info:#x}")
     stop = write(AI["AI_CTRL"], Ctrl.STOP)
     change = seen.changes[0]
     cycles = share(range(seen.taken[1] - 20, change - 8), 12) + share(range(change - 8, change + 9))
@@ -253,7 +92,8 @@ async def errors_name_their_transfer(tb) -> None:
             "list": (regs["AI_LIST_ADR"] + n * LIST_BYTES + 8, LIST),
         }
         cases += [(what, at, n, stream, 0, 0) for what, (at, stream) in where.items()]
-    cases += [("image", job.image(n), 0, PIXEL, n, 0) for n in range(job.count)]
+    pixels = product(range(job.count), (0, 36, 68))  # of 72 bytes
+    cases += [("image", job.image(n) + at, 0, PIXEL, n, 0) for n, at in pixels]
     cases += [("result", job.slot(n), len(layers) - 1, RESULT, n, 0) for n in range(job.count)]
     # a table that was read well for inference 0 and is not for the next one
     table = regs["AI_BIAS_ADR"] + layers[2].active_addr
@@ -393,39 +233,3 @@ async def busy_behind_the_last_done(tb) -> None:
             await tidy(device, not await at_rest(device))
     found.verdict()
     print(f"idle up to {longest} cycles behind the last done")
-
-
-@checked()
-async def longer_in_the_last_inference(tb) -> None:
-    """AI_CNN_MODE and AI_INF_LEFT written during the last inference: no image twice, none left out.
-
-    A device that is busy in the cycle after the second write takes it. When it comes too late, the
-    values stay in the registers and nothing runs.
-    """
-    device = await begin(tb)
-    job = await stream_job(device, 2)
-    seen = await moments(job)
-    found = Findings("extended stream")
-    last = seen.changes[-1]
-    both = [write(AI["AI_CNN_MODE"], 2), write(AI["AI_INF_LEFT"], 2)]
-    for order in (both, both[::-1]):
-        cycles = share([*range(last, last + 7), *share(range(last + 7, seen.rest - 12), 40)])
-        end = list(range(seen.rest - 12, seen.rest + 5))  # in which cycle it ends decides
-        extended = []
-        for at in [*cycles, *(share(end) if SLOW else end)]:
-            status = read(AI["AI_STATUS"])
-            outcome = await job.trial(burst(at, [*order, status]))
-            regs = outcome.regs
-            longer = whole(outcome, prefix(job, 4)) and regs["AI_INF_LEFT"] == 0
-            late = whole(outcome, prefix(job, 2)) and regs["AI_INF_LEFT"] == 2
-            late = late and regs["AI_CNN_MODE"] == 2
-            good = longer if status.data & 1 else late
-            extended.append(longer)
-            found.check(
-                good,
-                f"cycle {at} (the last begins in {last}): status {status.data:#x}, {outcome.brief}",
-            )
-        in_order = sorted(extended, reverse=True)
-        found.check(extended == in_order, "a later extension is taken where an earlier is not")
-    assert not await job.clean_run()
-    found.verdict()

@@ -26,7 +26,7 @@ from tb.device.hostile.hostile_stream_tests import (
     prefix,
 )
 from tb.device.hostile.hostile_tests import SLOW, begin, rng, share
-from tb.device.hostile.timeline import Findings, burst, merged, read, write
+from tb.device.hostile.timeline import Findings, burst, read, write
 from tb.device.hostile.tiny_jobs import Moments, Outcome, StreamJob, moments, tidy
 
 DENSE = (32, 24)  # outputs of two fully connected layers: more weights than the buffer holds
@@ -138,41 +138,6 @@ async def bad_words_of_several_streams(tb) -> None:
             found.check(not clean, f"after {text}: {clean}")
     found.verdict()
     assert both >= len(pairs), "a list and data ahead of it failed in few trials"
-
-
-@checked()
-async def window_closed_at_any_time(tb) -> None:
-    """AI_READ_LAST is set below AI_READ_FIRST in a cycle of the stream, without the watchdog.
-
-    Whatever is read then may not be: the run ends, with what was stored before and BAD_ACCESS, or
-    as if nothing had been when all was read.
-    """
-    device = await begin(tb)
-    job, seen = await a_job(device)
-    found = Findings("a window that closes")
-    # the next list and first tables are read soon after a change
-    near = [change + k for change in seen.changes[:-1] for k in range(120)]
-    most, everywhere = (3 if SLOW else 100), np.arange(2, seen.rest)
-    cycles = [c for some in (near, everywhere) for c in rng(7).choice(some, most, replace=False)]
-    shut = [write(AI["AI_READ_FIRST"], 0xFFFFFC00), write(AI["AI_READ_LAST"], 0)]
-    for number, cycle in enumerate(int(c) for c in cycles):
-        await device.write(AI["AI_WATCHDOG"], 0)
-        await job.arm()
-        await timeline.play(device, merged({0: START}, {cycle: shut[number % 2]}))
-        outcome = await job.outcome()
-        await device.write_many({AI["AI_READ_FIRST"]: 0, AI["AI_READ_LAST"]: 0xFFFFFC00})
-        count = sum(slot >= 0 for slot in outcome.slots)
-        good = outcome.error == Err.BAD_ACCESS or (not outcome.error and count == job.count)
-        good = good and not outcome.hung and outcome.slots[:count] == prefix(job, count)[:count]
-        inference = outcome.regs["AI_ERR_INFO"] >> 24
-        good = good and (not outcome.error or inference == count)
-        info = outcome.regs["AI_ERR_INFO"]
-        found.check(good, f"cycle {cycle}: {outcome.brief}, info {info:#x}")
-        await tidy(device, outcome.hung)
-        if not number % 16 or not good:
-            clean = await job.clean_run()
-            found.check(not clean, f"after cycle {cycle}: {clean}")
-    found.verdict()
 
 
 @checked()

@@ -10,7 +10,6 @@ several times, undisturbed, with one register read in every cycle. A value that 
 of cycle t + 1 was made in cycle t. Reading a register changes nothing, so all runs are the same.
 """
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -127,8 +126,3 @@ class Findings:
             raise AssertionError(
                 f"{self.what}: {len(self.bad)} of {self.trials} trials bad:\n  {shown}"
             )
-
-
-def environment(name: str, default: str = "") -> str:
-    """A variable of the launcher."""
-    return os.environ.get(name, default)

@@ -32,7 +32,6 @@ from tb.device.hostile.tiny_jobs import UNTOUCHED, WRONG, LayerJob, StreamJob, a
 GRANT, ANSWER, REPLAY = 1, 2, 3  # AI_ERR_INFO.waits; 1 << (n - 1) is the kind in cfg_dead
 KINDS = {"no grant": GRANT, "no answer": ANSWER, "SPLIT for ever": REPLAY}
 ALIVE = 0
-NOBODY = 7  # AI_ERR_INFO.stream
 LIMIT_REG, CODE, STATUS = AI["AI_WATCHDOG"], AI["AI_ERR_CODE"], AI["AI_STATUS"]
 DEFAULT, LEAST, FLUSH_LIMIT = 1 << 20, 256, 1 << 16
 # cycles that the array works on after the last beat of the bus, and from there to the error
@@ -202,26 +201,6 @@ class Case:
         return "; ".join(t for t in texts if t)
 
 
-async def dead_bus(tb, kind_of_job: str) -> None:
-    """The bus dies at random moments of a job, in each of the three ways."""
-    device = await begin(tb)
-    if kind_of_job == "layers":
-        job: StreamJob | LayerJob = await layer_job(device, 3)
-    else:
-        job = await stream_job(device, 1 if kind_of_job == "list" else 4)
-    case, found = Case(job), Findings(f"dead bus, {kind_of_job}")
-    await case.learn()
-    random = rng(7)
-    for name, kind in KINDS.items():
-        for _ in range(2 if SLOW else 40):
-            at = int(random.integers(case.first, case.last_beat + 4))
-            limit = int(random.integers(300, 600))
-            text = await case.die(kind, at, limit)
-            found.check(not text, f"{name} in cycle {at}, limit {limit}: {text}")
-    found.verdict()
-    device.check_rules(DEAD_RULES)
-
-
 @checked()
 async def host_may_take_its_time(tb) -> None:
     """An idle device, half a layer, a layer between layers: nobody waits but for the host."""
@@ -341,21 +320,22 @@ async def slow_bus_is_no_dead_bus(tb) -> None:
 
 
 @checked(DEAD_RULES)
-async def dead_bus_in_a_list(tb) -> None:
-    """A single inference."""
-    await dead_bus(tb, "list")
-
-
-@checked(DEAD_RULES)
-async def dead_bus_in_a_stream(tb) -> None:
-    """Four inferences: those before the bus died are stored and exact."""
-    await dead_bus(tb, "stream")
-
-
-@checked(DEAD_RULES)
-async def dead_bus_in_host_layers(tb) -> None:
-    """Layers that the host pushed."""
-    await dead_bus(tb, "layers")
+async def dead_bus(tb) -> None:
+    """The bus dies at random moments of a list, of four inferences, of layers that the host pushed,
+    in each of the three ways: the inferences before are stored and exact."""
+    device, random = await begin(tb), rng(7)
+    found = Findings("dead bus")
+    jobs: dict[str, StreamJob | LayerJob] = {"layers": await layer_job(device, 3)}
+    jobs |= {f"{n} inferences": await stream_job(device, n, 0x4000 * n) for n in (1, 4)}
+    for name, job in jobs.items():
+        case = Case(job)
+        await case.learn()
+        for (way, kind), _ in product(KINDS.items(), range(2 if SLOW else 40)):
+            at = int(random.integers(case.first, case.last_beat + 4))
+            limit = int(random.integers(300, 600))
+            text = await case.die(kind, at, limit)
+            found.check(not text, f"{name}, {way} in cycle {at}, limit {limit}: {text}")
+    found.verdict()
 
 
 @checked(DEAD_RULES)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from openkpu import configs
-from openkpu.checkout import ROOT
 from openkpu.generators.generate import Limits, random_layer
+from openkpu.generators.generate_fp16 import random_fp16
 from openkpu.generators.generate_pools import random_pool
 from openkpu.layer.decoded import STRIDE_1
-from openkpu.layer.vectors import VectorLayer, load_cases
+from openkpu.layer.vectors import VectorLayer
 from openkpu_tb.core.registers import Err
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import VectorsRequest
@@ -20,8 +20,6 @@ from tb.device.streams.test_stream import FEW_WEIGHTS
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
-VECTORS = ROOT / "models/tests/data/vectors"
-FILES = ("raw_pool7", "raw_depthwise", "rand_5000", "rand_5001", "rand_5009")
 STORAGE = 4 * launch.LEAST_DEPTH
 
 
@@ -66,15 +64,6 @@ def odd(n_y: int, n_z: int, path: int, share: int, lanes: int) -> configs.Config
 
 # a path far wider than the array, and one that is half of it with a post lane for four
 WIDE, NARROW = odd(2, 2, 128, 1, 2), odd(4, 8, 16, 4, 8)
-
-
-@pytest.mark.tier(nightly=["narrow"])
-@pytest.mark.parametrize(
-    "config",
-    [pytest.param(WIDE, id="wide", marks=pytest.mark.nightly), pytest.param(NARROW, id="narrow")],
-)
-def test_odd_pairs(config: configs.Config) -> None:
-    replay(config, load_cases([VECTORS / f"{name}.npz" for name in FILES]) + rows())
 
 
 @pytest.mark.nightly
@@ -140,22 +129,22 @@ def test_lanes_of_pools(config: configs.Config) -> None:
     replay(config, [random_pool(rng, limits=limits, case=f"pool {n}") for n in range(40)])
 
 
-@pytest.mark.nightly
-def test_build_without_pools() -> None:
-    """It refuses a pooling task, and only that; what comes behind it is exact."""
-    config = dataclasses.replace(configs.load_config("nano"), pool_lanes=0)
+@pytest.mark.check
+@pytest.mark.tier(nightly=["pool*"])
+@pytest.mark.parametrize("lacks", ["fp16_lanes", "pool_lanes"])
+def test_build_without(lacks: str) -> None:
+    """It refuses the task that needs it, and only that; what comes behind it is exact."""
+    make = {"fp16_lanes": random_fp16, "pool_lanes": random_pool}[lacks]
+    config = dataclasses.replace(configs.load_config("nano"), **{lacks: 0})
     rng, limits = np.random.default_rng(5), Limits(channels=6, size=20)
-    layers: list[VectorLayer] = []
-    for _ in range(3):
-        layers += [random_layer(rng, limits=limits), random_pool(rng, limits=limits)]
-    layers.append(random_layer(rng, limits=limits))
+    makers = [*(3 * (random_layer, make)), random_layer]
+    layers = [maker(rng, limits=limits) for maker in makers]
     events: list[dict[str, Any]] = []
     request = VectorsRequest(layers, [200_000] * len(layers))
     launch.run_job("verilator", config, request, events.append, storage_bytes=STORAGE)
     done = [event for event in events if event["event"] == "layer"]
-    assert len(done) == len(layers)
-    for layer, event in zip(layers, done, strict=True):
-        if layer.arg.pool_task:
+    for maker, layer, event in zip(makers, layers, done, strict=True):
+        if maker is make:
             assert f"device error {Err.BAD_FLAGS} (BAD_FLAGS)" in event["failure"], layer.title
         else:
             assert not event["failure"] and not event["mismatching_bytes"], (layer.title, event)

@@ -210,7 +210,7 @@ def test_stream_of_the_record(config: str) -> None:
 def test_stream(config: str) -> None:
     """The same where the record has none; a network whose weights do not all fit, read for every
     inference or kept in the AI RAM; short ones, whose first layer or last has no weights."""
-    chosen, events = configs.load_config(config), []
+    chosen = configs.load_config(config)
     network, images = random_stream(chosen)
     keeps = dataclasses.replace(network, kept={})
     keeps.place()
@@ -222,15 +222,19 @@ def test_stream(config: str) -> None:
         (keeps, images),
         *(of_kinds(*kinds) for kinds in (["convolution"], ["convolution", "pool"], ["pool"])),
     ]
-    request = StreamRequest(
-        [RequestedRun(network, images) for network, images in runs], LIMIT, seed=1
-    )
-    launch.run_job("verilator", chosen, request, events.append)
+    compare_streams(chosen, runs)
+
+
+def compare_streams(config: Config, runs: Sequence[tuple[Network, np.ndarray]]) -> None:
+    """Continuous runs: from each result to the next."""
+    events: list[dict] = []
+    asked = [RequestedRun(network, images) for network, images in runs]
+    launch.run_job("verilator", config, StreamRequest(asked, LIMIT, seed=1), events.append)
     streams = [event for event in events if event["event"] == "stream"]
     for (network, images), event in zip(runs, streams, strict=True):
         assert not event["failure"]
         measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
-        found = in_a_stream(chosen, network, len(images))
+        found = in_a_stream(config, network, len(images))
         contract(list(map(str, range(len(images)))), found, measured)
 
 
@@ -412,23 +416,13 @@ def test_products_of_float16(config: str) -> None:
 @pytest.mark.parametrize("rows", [1024, 64])
 def test_stream_with_float16(rows: int) -> None:
     """A product in a continuous run, whose weights stay, or are read for every inference."""
-    chosen, events = dataclasses.replace(configs.load_config("nano_fp16"), wbuf_rows=rows), []
+    chosen = dataclasses.replace(configs.load_config("nano_fp16"), wbuf_rows=rows)
     rng, needed, kinds = np.random.default_rng(44), 0, ["convolution", "float16", "float16"]
     while not 64 < needed <= 1024:
         network, _ = random_list(rng, kinds, (40, 8, 64), limits=Limits(channels=60))
         needed = sum(Shape(chosen, arg, network.eight_bit).weight_rows for arg in network.layers)
     images = rng.integers(0, 256, (4, *network.in_shape), dtype=np.uint8)
-    launch.run_job(
-        "verilator",
-        chosen,
-        StreamRequest([RequestedRun(network, images)], LIMIT, seed=1),
-        events.append,
-    )
-    (event,) = [event for event in events if event["event"] == "stream"]
-    assert not event["failure"]
-    measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
-    found = in_a_stream(chosen, network, len(images))
-    contract(list(map(str, range(len(images)))), found, measured)
+    compare_streams(chosen, [(network, images)])
 
 
 @pytest.mark.nightly

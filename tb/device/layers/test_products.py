@@ -27,6 +27,12 @@ from tb.device.test_device import replay, sim
 
 SEED = seeds.chosen_seeds()[0][0]
 LIMIT = 500_000  # cycles of a list
+FLOATS = (
+    ("verilator", "nano_fp16", "9x30x20", "fp16"),
+    ("verilator", "nano_fp16", "5x700x64", "fp16"),
+    ("verilator", "nano_fp16", "40x17x250", "fp16to16"),  # two tiles
+    ("icarus", "nano_fp16", "3x10x7", "fp16"),
+)
 
 
 @pytest.mark.tier(
@@ -51,6 +57,7 @@ LIMIT = 500_000  # cycles of a list
         ("icarus", "nano", "2x2050x3", "uint8"),  # more channels than a map has elsewhere
         ("verilator", "nano", "5x9216x17", "int8"),
         ("verilator", "nano_fp16", "3x5000x7", "fp16"),
+        *(pytest.param(*case, marks=pytest.mark.check) for case in FLOATS),
         pytest.param("verilator", "k210", "70x9216x150", "int8", marks=pytest.mark.nightly),
         pytest.param("verilator", "k210", "33x40x70", "int8", marks=pytest.mark.nightly),
     ],
@@ -59,9 +66,10 @@ def test_product(simulator: str, config: str, sizes: str, kind: str, tmp_path: P
     words = ["--sim", simulator, "--config", config, "--matmul", sizes, "--type", kind]
     content = replay(tmp_path, *words, "--output", str(tmp_path / "c.npy"))
     m, k, n = (int(size) for size in sizes.split("x"))
-    (layer,) = content["layers"]
-    assert layer["macs"] == m * k * n
-    assert np.load(tmp_path / "c.npy").shape == (m, n)
+    assert sum(layer["macs"] for layer in content["layers"]) == m * k * n
+    c = np.load(tmp_path / "c.npy")
+    types = {"fp16": np.float32, "fp16to16": np.float16}
+    assert c.shape == (m, n) and c.dtype == types.get(kind, np.int32)
 
 
 @pytest.mark.check

@@ -19,7 +19,8 @@ from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import ROW_BYTES, Layout
 from openkpu.network.network import Network, Storage
 from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
-from openkpu_tb.device.device import Device, DeviceError
+from openkpu_tb.device.device import Device
+from openkpu_tb.device.inference_stream import host_layers
 from openkpu_tb.device.shadow import Shadow
 from tb.device.checked import checked
 from tb.device.hostile.timeline import Findings
@@ -78,24 +79,7 @@ def draw(rng: np.random.Generator, shadow: Shadow, *, all_move: bool = False) ->
 
 def pushed(network: Network, image: np.ndarray, storage: Storage) -> Job:
     """A network as layers of the host: the first loads the image, the last stores its map."""
-    at, count = storage.registers, len(network.layers)
-    words = storage.data[at["AI_LIST_ADR"] - storage.base :][: 96 * count].view("<u8")
-    args = []
-    for i, row in enumerate(words.reshape(count, 12)):
-        arg = LayerArg.decode(row)
-        fields = {
-            "para_start_addr": arg.para_start_addr + at["AI_WGT_ADR"],
-            "bwsx_base_addr": arg.bwsx_base_addr + at["AI_BIAS_ADR"],
-            "active_addr": arg.active_addr + at["AI_BIAS_ADR"],
-            "int_en": int(i == count - 1),
-            "send_data_out": 0,
-        }
-        if i == 0:
-            fields |= {"load_map": 1, "map_load_addr": at["AI_PIX_ADR"]}
-        if i == count - 1:
-            fields |= {"store_map": 1, "map_store_addr": at["AI_RES_ADR"]}
-        args.append(arg.replace(**fields))
-    return Job(network, image, storage, args)
+    return Job(network, image, storage, host_layers(network, storage))
 
 
 async def place(device: Device, job: Job) -> None:
@@ -225,12 +209,9 @@ async def refused(tb) -> None:
         await place(device, job)
         job.args[at] = good[at].replace(**fields)
         await device.push(job.words)
-        try:
-            await device.finish(LIMIT)
-            found.check(False, f"{name}: no error")
-        except DeviceError as error:
-            said = error.code == code and error.layer == at
-            found.check(said, f"{name}: {error}, expected {code!r} of layer {at}")
+        error = await device.refusal(LIMIT)
+        said = error.code == code and error.layer == at
+        found.check(said, f"{name}: {error}, expected {code!r} of layer {at}")
         wrong = await afterwards(device, shadow, job, good, at, at)
         found.check(not wrong, f"{name}: {'; '.join(wrong)}")
     found.verdict()
@@ -258,14 +239,11 @@ async def failed_transfers(tb) -> None:
         else:
             tb.cfg_err_lo.value, tb.cfg_err_hi.value = place_at, shadow.storage.size
         await device.push(job.words)
-        try:
-            await device.finish(LIMIT)
-            found.check(False, f"{number}: no error")
-        except DeviceError as error:
-            code = Err.BAD_ACCESS if window else Err.BUS_ERROR
-            told = error.code, error.layer, error.stream, error.addr
-            want = code, at, PIXELS if load else RESULT, place_at
-            found.check(told == want, f"{number}: {error}, expected {want}")
+        error = await device.refusal(LIMIT)
+        code = Err.BAD_ACCESS if window else Err.BUS_ERROR
+        told = error.code, error.layer, error.stream, error.addr
+        want = code, at, PIXELS if load else RESULT, place_at
+        found.check(told == want, f"{number}: {error}, expected {want}")
         tb.cfg_err_lo.value, tb.cfg_err_hi.value = (1 << 32) - 1, 0
         await device.write(register, 0xFFFFFFFF)
         wrong = await afterwards(device, shadow, job, good, at if load else at + 1, at)

@@ -9,12 +9,11 @@ import numpy as np
 from openkpu import digits
 from openkpu.generators.generate import Limits, random_network
 from openkpu.network.network import Network, Storage
-from openkpu_tb.core.registers import AI, Ctrl, Err
-from openkpu_tb.device.device import Device, DeviceError
+from openkpu_tb.core.registers import AI, Ctrl
+from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import (
     INFERENCES,
     collect_results,
-    finish_stream,
     prepare_stream,
     run_one_by_one,
     run_stream,
@@ -97,18 +96,6 @@ async def networks_in_turn(tb) -> None:
 
 
 @checked()
-async def disturbed(tb) -> None:
-    """Random wait states, lost grants, RETRY and SPLIT: every result exact, nothing lost."""
-    device = await begin(tb)
-    tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
-    for name, value in DISTURBED.items():
-        getattr(tb, f"cfg_{name}").value = value
-    for network in networks(2 if SLOW else 6):
-        await stream(device, network, 3 if SLOW else 5)
-    assert int(tb.refusals.value) > 10 and int(tb.losses.value) > 0
-
-
-@checked()
 async def wide_images(tb) -> None:
     """Images far larger than the pixel FIFO, with and without a place of their own."""
     device = await begin(tb)
@@ -124,36 +111,6 @@ async def wide_images(tb) -> None:
         crowded = Network(packed, network.weights, network.biases, network.eight_bit)
         crowded.validate()
         await stream(device, crowded, 3)
-
-
-@checked()
-async def addresses_on_the_fly(tb) -> None:
-    """A host that gives the address of every image itself, out of order."""
-    device = await begin(tb)
-    (network,) = networks(1)
-    images = pictures(network, 6)
-    order = [0, *(1 + rng().permutation(5))]
-    storage = await prepare_stream(device, network, images)
-    first, stride = storage.registers["AI_PIX_ADR"], storage.registers["AI_PIX_STRIDE"]
-    at = [first + int(i) * stride for i in order]
-    await device.write_many({AI["AI_PIX_ADR"]: at[0], AI["AI_NPIX_ADR"]: at[1]})
-    await device.start()
-    for number in range(1, len(order)):
-        # the address of image `number` is taken or the inference before it is over
-        for _ in range(LIMIT):
-            status = await device.read(AI["AI_STATUS"])
-            done = await device.read(INFERENCES)
-            if done >= number or (status >> 6 & 1 and done == number - 1):
-                break
-        else:
-            raise AssertionError(f"image {number} was not taken")
-        if number + 1 < len(order):
-            await device.write(AI["AI_NPIX_ADR"], at[number + 1])
-            if done == number - 1:  # what was taken is what was written before
-                assert await device.read(AI["AI_TAKEN_ADR"]) == at[number]
-        await device.read_until(INFERENCES, number.__le__, LIMIT, f"inference {number}")
-    await finish_stream(device, len(order), LIMIT)
-    await results(device, network, images[order], storage)
 
 
 @checked()
@@ -180,34 +137,6 @@ async def ended_early(tb) -> None:
             assert (data == stored).all(), f"result {number} of {count}"
         assert not await device.error()
         await stream(device, network, 2)
-
-
-@checked()
-async def error_in_a_stream(tb) -> None:
-    """An ERROR on the bus while an image is read: told at once; the next stream is exact."""
-    device = await begin(tb)
-    (network,) = networks(1)
-    images = pictures(network, 5)
-    storage = await prepare_stream(device, network, images)
-    hurt = storage.registers["AI_PIX_ADR"] + 3 * storage.registers["AI_PIX_STRIDE"]
-    tb.cfg_err_lo.value, tb.cfg_err_hi.value = hurt, hurt + 4
-    await device.start()
-    try:
-        await finish_stream(device, len(images), LIMIT)
-        raise AssertionError("the error went unnoticed")
-    except DeviceError as error:
-        assert error.code == Err.BUS_ERROR and error.addr & ~3 == hurt & ~3, error
-    tb.cfg_err_hi.value = 0
-    done = await device.read(INFERENCES)
-    assert done in (2, 3), "the images before it were done"
-    size = int(np.prod(network.out_shape))
-    for number in range(done):
-        data, _ = await device.back.read_storage(storage.results[number], size)
-        assert (data == network.run(images[number]).y.view(np.uint8).reshape(-1)).all()
-    # bursts on the bus end first, then the device is free
-    await device.read_until(AI["AI_STATUS"], lambda status: not status & 1, 2000, "AI_STATUS")
-    for other in networks(2):
-        await stream(device, other, 3)
 
 
 @checked()

@@ -13,7 +13,8 @@ import pytest
 
 from openkpu import configs
 from openkpu.generators.generate import Limits
-from openkpu.generators.generate_lists import KINDS, every_pair, random_list
+from openkpu.generators.generate_lists import ALL_KINDS, KINDS, every_pair, random_list
+from openkpu.network.network import NetworkError
 from openkpu_tb import seeds
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.random_cases import case_of, images_of
@@ -31,15 +32,24 @@ SMALL_RAM, SMALL_STORE = 2048, 1 << 15  # rows, words
 def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> list[RandomCase]:
     """Lists, each as one and as a stream; ``moves`` as of ``random_list``."""
     config, rng = configs.load_config(name), np.random.default_rng(SEED)
+    all_kinds = ALL_KINDS if config.fp16_lanes else KINDS
     most = (4, 6, 10) if slow else (9, 13, 150 if moves else 41)
     limits = SMALL if slow else Limits(channels=12, size=30)
-    cases = []
-    for number in range(count):
+    cases: list[RandomCase] = []
+    while len(cases) < count * len(IMAGES):
+        number = len(cases) // len(IMAGES)
         shape = tuple(int(rng.integers(1, n)) for n in most)
-        kinds = every_pair(rng, KINDS[number % len(KINDS)])
+        if config.fp16_lanes:  # the image is a matrix that a product can read
+            shape = shape[0], 1, 2 * shape[2]
+        kinds = every_pair(rng, all_kinds[number % len(all_kinds)], all_kinds)
         # few rows: outputs come to lie on maps that are not needed any more
         rows = FEW_ROWS if number % 2 else config.ai_ram_rows
-        network, image = random_list(rng, kinds, shape, limits=limits, ram_rows=rows, moves=moves)
+        try:
+            network, image = random_list(
+                rng, kinds, shape, limits=limits, ram_rows=rows, moves=moves
+            )
+        except NetworkError:
+            continue
         for way, images in IMAGES.items():
             more = images_of(rng, shape, (1 if slow else images) - 1)
             each = np.concatenate([image[None], more])
@@ -48,18 +58,22 @@ def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> l
 
 
 @pytest.mark.check
-def test_order_of_tasks() -> None:
+@pytest.mark.parametrize("kinds", [KINDS, ALL_KINDS])
+def test_order_of_tasks(kinds: tuple[str, ...]) -> None:
     """Each kind follows each, and itself, once."""
     for seed in range(20):
-        order = every_pair(np.random.default_rng(seed), KINDS[seed % len(KINDS)])
+        order = every_pair(np.random.default_rng(seed), kinds[seed % len(kinds)], kinds)
         pairs = list(itertools.pairwise(order))
-        assert sorted(pairs) == sorted(itertools.product(KINDS, KINDS))
+        assert sorted(pairs) == sorted(itertools.product(kinds, kinds))
 
 
 @pytest.mark.tier(nightly=["icarus-nano-1", "verilator-k210-3"])
 @pytest.mark.parametrize(
     ("sim", "config", "count"),
-    [("verilator", "nano", 6), ("verilator", "k210", 3), ("icarus", "nano", 1)],
+    [
+        *(("verilator", "nano", 6), ("verilator", "k210", 3), ("icarus", "nano", 1)),
+        pytest.param("verilator", "nano_fp16", 5, marks=pytest.mark.check),
+    ],
 )
 def test_mixed_lists(sim: str, config: str, count: int) -> None:
     """All ordered pairs of kinds, as a list and in a stream, quiet and disturbed."""
@@ -86,13 +100,11 @@ def test_maps_of_storage(sim: str, config: str, count: int) -> None:
 
 
 @pytest.mark.check
-def test_faults_in_lists() -> None:
+@pytest.mark.parametrize("config", ["nano", "nano_fp16"])
+def test_faults_in_lists(config: str) -> None:
     """A task of each kind that is refused: its number is told, it writes nothing, lists go on."""
-    launch.run_device(
-        "verilator",
-        "tb.device.streams.list_tests",
-        launch.parameters(configs.load_config("nano"), 1 << 20),
-    )
+    params = launch.parameters(configs.load_config(config), 1 << 20)
+    launch.run_device("verilator", "tb.device.streams.list_tests", params)
 
 
 @pytest.mark.tier(nightly=["verilator-nano"])

@@ -12,7 +12,8 @@ from openkpu_tb.mutants import Fault
 from openkpu_tb.runs import launch
 
 CONFIG = "nano"
-UNGATED = "tb.claims.ungated_tests"  # the other half of C6, of a build without the gate
+# the other half of C6, of a build without the gate
+UNGATED = "tb.claims.array_tests.ungated_operands_toggle"
 # a small weight buffer and pixel FIFO, so that small networks do not fit the one and fill the other
 PARAMS = {"PROBE": 1, "WBUF_ROWS": 64, "PIX_FIFO_DEPTH": 16}
 
@@ -60,13 +61,14 @@ def run_claims(sim: str, chosen: Sequence[Claim] = CLAIMS, gate: int = 1) -> Non
 
     ``gate`` 0: the test of the build without the gate in place of them.
     """
-    tests = [claim.test.rpartition(".") for claim in chosen]
+    names = [claim.test for claim in chosen] if gate else [UNGATED]
+    tests = [name.rpartition(".") for name in names]
     params = {**launch.parameters(configs.load_config(CONFIG)), **PARAMS}
     params |= {} if gate else {"GATE": 0}
     launch.run_device(
         sim,
-        ",".join(dict.fromkeys(module for module, *_ in tests)) if gate else UNGATED,
+        ",".join(dict.fromkeys(module for module, *_ in tests)),
         params,
-        testcase=[name for *_, name in tests] if gate else None,
+        testcase=[name for *_, name in tests],
         env={f"OKPU_{name}": str(value) for name, value in params.items()},
     )

@@ -17,7 +17,6 @@ from openkpu_tb.ahb.host_agent import AhbHostDriver, Transfer
 from openkpu_tb.core.backdoor import Backdoor
 from openkpu_tb.core.registers import (
     AI,
-    AI_RAM,
     COUNTERS,
     EIGHT_BIT_MODE,
     INTERRUPT_CLEAR,
@@ -238,6 +237,14 @@ class Device:
             raise error
         assert raw & Kpu.CALC_DONE or status & Int.DONE, f"interrupt without cause: {raw}, {status}"
 
+    async def refusal(self, limit: int) -> DeviceError:
+        """Wait for the error that a job must end with."""
+        try:
+            await self.finish(limit)
+        except DeviceError as error:
+            return error
+        raise AssertionError("the job ended without an error")
+
     def check_rules(self, allowed: Collection[int] = ()) -> None:
         """Fail when any bus rule but those allowed was broken since the start of the simulation."""
         errors = self.tb.assert_errors.value
@@ -266,10 +273,6 @@ class Device:
         data, unknown = await self.back.read_ram(layout.base, layout.rows)
         own = dataclasses.replace(layout, base=0)
         return airam.read_rows(data, own), airam.read_rows(unknown.view(np.uint8), own)
-
-    def window(self, byte: int) -> int:
-        """Bus address of a byte of the AI RAM in the host's window."""
-        return AI_RAM + byte
 
     # ------------------------------------------------------------------ layers
     async def place_tables(self, arg: LayerArg, tables: Tables, at: int = 0x108) -> LayerArg:

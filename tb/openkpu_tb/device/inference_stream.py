@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.layer.argument import WORDS, LayerArg
 from openkpu.network.network import Network, Storage
 from openkpu_tb.core.registers import AI, COUNTERS, PERF, Int
-from openkpu_tb.device.device import Device, DeviceTimeout
+from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout
 
 BRING = 2_000_000  # cycles of a layer that brings kept weights, at most
 WIDEST = 16  # bytes of the widest bus word: results must be aligned to the bus
@@ -32,6 +33,26 @@ class StreamRun:
     def cycles(self) -> npt.NDArray[np.int64]:
         """Cycles from the end of the inference before (or the start) to the end of each."""
         return np.diff(self.ends[:, 0].astype(np.int64), prepend=0)
+
+
+def host_layers(network: Network, storage: Storage) -> list[LayerArg]:
+    """A network's layers for the host to push, with absolute addresses: the first loads the image,
+    the last stores the result and raises the interrupt (docs/kpu.md 1.13)."""
+    at, count = storage.registers, len(network.layers)
+    rows = storage.data[at["AI_LIST_ADR"] - storage.base :][: 8 * WORDS * count].view("<u8")
+    args = []
+    for number, row in enumerate(rows.reshape(count, WORDS)):
+        arg, last = LayerArg.decode(row), number == count - 1
+        fields = {"int_en": int(last), "send_data_out": 0}
+        fields["para_start_addr"] = arg.para_start_addr + at["AI_WGT_ADR"]
+        fields["bwsx_base_addr"] = arg.bwsx_base_addr + at["AI_BIAS_ADR"]
+        fields["active_addr"] = arg.active_addr + at["AI_BIAS_ADR"]
+        if number == 0:
+            fields |= {"load_map": 1, "map_load_addr": at["AI_PIX_ADR"]}
+        if last:
+            fields |= {"store_map": 1, "map_store_addr": at["AI_RES_ADR"]}
+        args.append(arg.replace(**fields))
+    return args
 
 
 async def prepare_stream(
@@ -73,6 +94,16 @@ async def finish_stream(
             if on_inference:
                 on_inference(number)
     await device.clear()
+
+
+async def stream_error(device: Device, count: int, limit: int) -> DeviceError:
+    """Start a stream of ``count`` images, and wait for the error that it must end with."""
+    await device.start()
+    try:
+        await finish_stream(device, count, limit)
+    except DeviceError as error:
+        return error
+    raise AssertionError("the stream ended without an error")
 
 
 async def golden_results(network: Network, images: np.ndarray) -> npt.NDArray[np.uint8]:

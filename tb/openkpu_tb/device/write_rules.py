@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a host's write does in every state of the device: the table of docs/programming.md.
 
-The sweeps (sweep_tests, sweep_model) take what they expect from the same table: a rule is a name
-with a text for readers, and the model acts by that name.
+The sweeps and the random host take what they expect from the same table (control_model): a rule is
+a name with a text for readers, and the model acts by that name.
 """
 
 import textwrap

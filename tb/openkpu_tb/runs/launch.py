@@ -93,11 +93,18 @@ def build_device(
 
 
 def run_device(
-    sim: str, module: str, params: Mapping[str, int], *, axi: bool = False, **more: Any
+    sim: str,
+    module: str,
+    params: Mapping[str, int],
+    *,
+    axi: bool = False,
+    apb: bool = False,
+    **more: Any,
 ) -> None:
     """Cocotb tests of a module on the device with these parameters of tb_top.
 
-    ``axi`` as of ``build_device``, ``more`` and SimError as of ``simrun.run_bench``.
+    ``axi`` as of ``build_device``; ``apb``: the device is openkpu_apb. ``more`` and SimError as of
+    ``simrun.run_bench``.
     """
     simrun.run_bench(
         sim,
@@ -105,7 +112,7 @@ def run_device(
         AXI_SOURCES if axi else SOURCES,
         module,
         params=params,
-        defines=AXI_DEFINES if axi else None,
+        defines=AXI_DEFINES if axi else {"APB": 1} if apb else None,
         public=PUBLIC,
         random_start=False,
         **more,

@@ -6,11 +6,8 @@ host's first access to the last byte of the result, how many of them the host mo
 bytes of maps that were, and how many the device moved.
 """
 
-from collections.abc import Callable
-
 import cocotb
 import numpy as np
-from cocotb.triggers import RisingEdge
 
 from openkpu.compare import difference
 from openkpu.files import save_arrays
@@ -25,7 +22,6 @@ from openkpu.kmodel import (
     loads_kmodel,
     walk,
 )
-from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import map_bytes
 from openkpu.prediction.roofline import layer_cycles
 from openkpu_tb.core.registers import COUNTERS
@@ -33,6 +29,7 @@ from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout
 from openkpu_tb.device.driver import Driver, segment_parts
 from openkpu_tb.device.events import Say, counts
 from openkpu_tb.runs.requests import ModelRequest
+from openkpu_tb.runs.run_network import watch_layers
 
 LIMIT = 60  # a segment may take so many times its roofline, and 50,000 cycles more
 
@@ -49,14 +46,6 @@ def read_programs(request: ModelRequest) -> tuple[list[Program], bytes]:
         return programs, file
     programs, tail = keep_all(programs, len(file), request.config, request.rounding)
     return programs, file + tail
-
-
-async def watch(device: Device, args: list[LayerArg], maps: list, done: Callable) -> None:
-    """Dump every layer's output map in the moment it is complete, before others overwrite it."""
-    for number, arg in enumerate(args):
-        await RisingEdge(device.tb.layer_done)
-        maps.append(await device.read_map(arg.out_layout))
-        done(number)
 
 
 class ModelRun:
@@ -114,7 +103,7 @@ class ModelRun:
             index = self.offset + steps[min(len(maps), len(steps) - 1)].index
             self.say("beat", index=index, cycles=cycles)
 
-        watcher = cocotb.start_soon(watch(device, args, maps, done))
+        watcher = cocotb.start_soon(watch_layers(device, args, maps, done))
         told = await self.driver.run(self.request.via, segment, limit, beat)
         records = await device.back.perf_records()
         await device.back.forget_perf()

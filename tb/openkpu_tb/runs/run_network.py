@@ -6,12 +6,17 @@ what its layers and the inference counted, and the cycles of the bench from the 
 interrupt.
 """
 
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.words import from_stored
 from openkpu.compare import First
+from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import map_bytes
 from openkpu.network.network import Network, NetworkRun, Storage
 from openkpu_tb.core.registers import COUNTERS
@@ -20,14 +25,18 @@ from openkpu_tb.device.events import Say, counts, mismatches
 from openkpu_tb.runs.requests import NetworkRequest
 
 
-async def watch_layers(device: Device, network: Network, maps: list) -> None:
-    """Dump every layer's output map in the moment it is complete, before others overwrite it."""
-    number = 0
-    while True:
+async def watch_layers(
+    device: Device,
+    args: Iterable[LayerArg],
+    maps: list[Any],
+    done: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Dump every layer's output map in the moment it is complete, before others overwrite it;
+    ``done`` is called with its number."""
+    for number, arg in enumerate(args):
         await RisingEdge(device.tb.layer_done)
-        layer = network.layers[number % len(network.layers)]
-        maps.append(await device.read_map(layer.out_layout))
-        number += 1
+        maps.append(await device.read_map(arg.out_layout))
+        done(number)
 
 
 async def read_result(
@@ -68,7 +77,7 @@ async def run_network(device: Device, request: NetworkRequest, say: Say) -> None
     await device.bring(storage.bring, request.limit)
     await device.back.forget_perf()
     maps: list = []
-    watcher = cocotb.start_soon(watch_layers(device, network, maps))
+    watcher = cocotb.start_soon(watch_layers(device, itertools.cycle(network.layers), maps))
     zero = np.zeros(len(COUNTERS), dtype=np.uint64)
     registers = dict(storage.registers)
     for number, image in enumerate(images):

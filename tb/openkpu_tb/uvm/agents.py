@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents: host port, bus of the storage, memories past the buses; monitors of layers and resets."""
 
-import random
 from dataclasses import dataclass
 
-import cocotb
 import numpy as np
 import numpy.typing as npt
 from cocotb.triggers import FallingEdge, RisingEdge
@@ -56,26 +54,6 @@ class HostDriver(uvm_driver):
         """Nothing on the host's bus for so many cycles."""
         for _ in range(cycles):
             await FallingEdge(self.tb.clk)
-
-
-class IdleDriver(HostDriver):
-    """A driver that is late with every item, whatever it says: 1 to MOST idle cycles before it.
-
-    To be put in place of HostDriver by a factory override.
-    """
-
-    MOST = 9
-
-    def build_phase(self) -> None:
-        super().build_phase()
-        self.rng = random.Random(cocotb.RANDOM_SEED)
-        self.idled = 0
-
-    async def perform(self, item: HostItem) -> None:
-        cycles = self.rng.randint(1, self.MOST)
-        self.idled += cycles
-        await self.idle(cycles)
-        await super().perform(item)
 
 
 class HostMonitor(uvm_component):

@@ -20,7 +20,6 @@ from openkpu_tb.uvm.sequences.job import (
     StoppedStreamSequence,
     StreamSequence,
 )
-from openkpu_tb.uvm.sequences.misbehaviour import BusyMisbehaviourSequence, MisbehaviourSequence
 from openkpu_tb.uvm.sequences.special import MOVED
 
 # sequence: weight of its draw
@@ -34,8 +33,6 @@ LIFE: dict[type[DeviceSequence], int] = {
     TransferErrorSequence: 3,
     SoftResetSequence: 3,
     HardResetSequence: 2,
-    MisbehaviourSequence: 2,
-    BusyMisbehaviourSequence: 2,
     **dict.fromkeys(MOVED, 1),
 }
 

@@ -6,16 +6,14 @@ Exit status: 0, or 2 when the model cannot be compiled; then nothing is written.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from openkpu import configs
 from openkpu.compiler import okpu
 from openkpu.compiler.calibration import precision
-from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import read_model_program
-from openkpu_tools import command, registry
-from openkpu_tools.command import check_output, check_outputs, complain, writing
+from openkpu_tools import registry
+from openkpu_tools.command import check_output, check_outputs, writing
 from openkpu_tools.commands.compiled import compiled_page, compiled_table
 from openkpu_tools.commands.model_options import request_of
 
@@ -35,12 +33,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    try:
-        args = parse(argv)
-        program, calibrated = read_model_program(args.model, args.config, args.shape, args.request)
-        costs = precision.measure_precision(calibrated) if calibrated else None
-    except (command.UsageError, configs.ConfigError, CompileError) as error:
-        return complain(error)
+    args = parse(argv)
+    program, calibrated = read_model_program(args.model, args.config, args.shape, args.request)
+    costs = precision.measure_precision(calibrated) if calibrated else None
     if args.graph:
         print(program.graph)
     for line in compiled_table.node_lines(program, args.config):
@@ -58,7 +53,3 @@ def main(argv: list[str] | None = None) -> int:
             stream.write(compiled_page.program_page(program, args.config).encode())
         print(f"page: {args.html}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -6,20 +6,14 @@ status: 0, or 2 when the model cannot be exported; then nothing is written.
 """
 
 import argparse
-import sys
 from pathlib import Path
 
 from openkpu import configs
-from openkpu.compiler.errors import CompileError
 from openkpu.export import source, texts
-from openkpu.export.image import ExportError, Image, alignment, image
-from openkpu.kmodel import KmodelError
-from openkpu.network.network import NetworkError
-from openkpu_tools import command, registry
-from openkpu_tools.command import UsageError, check_outputs, complain, option, writing
+from openkpu.export.image import Image, alignment, image
+from openkpu_tools import registry
+from openkpu_tools.command import UsageError, check_outputs, option, writing
 
-ERRORS = (UsageError, configs.ConfigError, CompileError)
-ERRORS = (*ERRORS, ExportError, KmodelError, NetworkError)
 BASE = 0x8000_0000
 
 
@@ -44,7 +38,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def exported(args: argparse.Namespace) -> Image:
-    """The image; an error of ``ERRORS`` for what cannot be exported."""
+    """The image; UsageError, or a reader's error, for what cannot be exported."""
     found = source.read_export_model(args.model, args.config)
     made = image(found.network, args.config, args.base, found.tensors, args.images or 1)
     made.before, made.after = found.before, found.after
@@ -58,11 +52,8 @@ def exported(args: argparse.Namespace) -> Image:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    try:
-        args = parse(argv)
-        made = exported(args)
-    except ERRORS as error:
-        return complain(error)
+    args = parse(argv)
+    made = exported(args)
     for suffix, content in texts.files(made, args.name, Path(args.model).name).items():
         with writing(args.paths[suffix]) as stream:
             stream.write(content)
@@ -93,7 +84,3 @@ def lines(made: Image) -> list[str]:
     if made.after:
         found.append(f"after it the processor computes {', '.join(made.after)}")
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -8,19 +8,16 @@ nothing is written.
 
 import argparse
 import dataclasses
-import sys
 from pathlib import Path
 
 from openkpu import configs
 from openkpu.compiler.calibration import precision
-from openkpu.compiler.errors import CompileError
 from openkpu.compiler.source import quantised_model
-from openkpu_tools import command, registry
+from openkpu_tools import registry
 from openkpu_tools.command import (
     UsageError,
     check_output,
     check_outputs,
-    complain,
     option,
     write_json,
     writing,
@@ -44,12 +41,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    try:
-        args = parse(argv)
-        found = quantised_model(args.model, args.request, args.config, args.shape)
-        costs = precision.measure_precision(found)
-    except (UsageError, configs.ConfigError, CompileError) as error:
-        return complain(error)
+    args = parse(argv)
+    found = quantised_model(args.model, args.request, args.config, args.shape)
+    costs = precision.measure_precision(found)
     print(found.summary)
     print()
     for line in precision.precision_lines(costs):
@@ -74,7 +68,3 @@ def record(costs: precision.Precision) -> dict[str, object]:
     ends = {"outputs": costs.outputs, "outputs_narrow": costs.narrow}
     outputs = {k: [{**dataclasses.asdict(e), "mean": e.mean} for e in v] for k, v in ends.items()}
     return {"samples": costs.samples, "layers": rows, **outputs}
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

@@ -95,10 +95,7 @@ def run(args: argparse.Namespace) -> bool:
         what = f"{len(results_there)} results ({found}), expected a name that ends in .npz"
         raise CompileError(what, where=str(args.output))
     for part in program.device_parts:
-        try:
-            run_network.check_network(part.network, args.config)
-        except NetworkError as error:
-            raise CompileError(str(error), where=args.model) from None
+        run_network.check_named(args.model, part.network, args.config)
     given, source = inputs_of(args, program)
     detector = detector_of(args, program)
     for line in compiled_table.node_lines(program, args.config):

@@ -12,7 +12,6 @@ import functools
 import json
 import re
 import shutil
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -217,7 +216,3 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     print(f"reached: {found['gates']:,} NAND2 equivalents, {found['mhz']} MHz")
     return asic_judged(found, args)
-
-
-if __name__ == "__main__":
-    sys.exit(command.run_command(main))

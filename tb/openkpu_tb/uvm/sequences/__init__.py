@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences: of the host's transfers, of jobs, of misbehaviour, of the bus, of resets."""
+"""Sequences: of the host's transfers, of jobs, of the bus, of resets."""

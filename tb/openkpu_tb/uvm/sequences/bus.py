@@ -20,48 +20,22 @@ class BusSequence(uvm_sequence):
         await self.finish_item(item)
 
 
-def quiet(rng: np.random.Generator) -> dict[str, int]:
-    """No wait states, the bus for the asking."""
-    return {}
-
-
-def waits(rng: np.random.Generator) -> dict[str, int]:
-    """Slow storage: fixed wait states of each kind, and random ones."""
-    fixed = {name: int(rng.integers(0, 5)) for name in ("rd_wait", "seq_wait", "wr_wait")}
-    return fixed | {"wait_prob": int(rng.integers(1, 120))}
-
-
-def lost_grants(rng: np.random.Generator) -> dict[str, int]:
-    """A rival master, and bursts cut short by the arbiter."""
-    return {"loss_prob": int(rng.integers(5, 60)), "rival_prob": int(rng.integers(0, 120))}
-
-
-def retries(rng: np.random.Generator) -> dict[str, int]:
-    """RETRY answers."""
-    return {"retry_prob": int(rng.integers(2, 60))}
-
-
-def splits(rng: np.random.Generator) -> dict[str, int]:
-    """SPLIT answers."""
-    return {"split_prob": int(rng.integers(2, 40))}
-
-
-def everything(rng: np.random.Generator) -> dict[str, int]:
-    """All of it."""
-    return waits(rng) | lost_grants(rng) | {"retry_prob": 6, "split_prob": 6}
-
-
-KINDS = {
-    "quiet": quiet,
-    "waits": waits,
-    "lost grants": lost_grants,
-    "RETRY": retries,
-    "SPLIT": splits,
-    "everything": everything,
+# knobs of each kind, drawn from a range: fixed wait states of each kind of beat and random ones; a
+# rival master and bursts that the arbiter cuts short; answers
+WAITS = {"rd_wait": (0, 5), "seq_wait": (0, 5), "wr_wait": (0, 5), "wait_prob": (1, 120)}
+LOST_GRANTS = {"loss_prob": (5, 60), "rival_prob": (0, 120)}
+KINDS: dict[str, dict[str, tuple[int, int]]] = {
+    "quiet": {},
+    "waits": WAITS,
+    "lost grants": LOST_GRANTS,
+    "RETRY": {"retry_prob": (2, 60)},
+    "SPLIT": {"split_prob": (2, 40)},
+    "everything": WAITS | LOST_GRANTS | {"retry_prob": (6, 7), "split_prob": (6, 7)},
 }
 
 
 def disturbance(rng: np.random.Generator, kind: str | None = None) -> BusSequence:
     """A bus of this kind, by default of a random one."""
     kind = kind or list(KINDS)[int(rng.integers(0, len(KINDS)))]
-    return BusSequence(kind, False, **KINDS[kind](rng))
+    knobs = {name: int(rng.integers(*ends)) for name, ends in KINDS[kind].items()}
+    return BusSequence(kind, False, **knobs)

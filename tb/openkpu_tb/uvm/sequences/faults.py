@@ -9,8 +9,7 @@ from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.layer.argument import LayerArg
 from openkpu.network.network import Storage
 from openkpu_tb.core.registers import AI, Ctrl, Err
-from openkpu_tb.device.device import DeviceError
-from openkpu_tb.device.inference_stream import finish_stream
+from openkpu_tb.device.inference_stream import stream_error
 from openkpu_tb.uvm.items import WINDOWS
 from openkpu_tb.uvm.sequences.bus import BusSequence
 from openkpu_tb.uvm.sequences.job import LIMIT, LayerSequence, NetworkSequence, StreamSequence
@@ -68,20 +67,16 @@ class TransferErrorSequence(StreamSequence):
             windows |= {low: word.addr, high: word.addr + 4}
         bus = self.sequencer.bus
         await BusSequence("error", True, **windows).start(bus)
-        await self.device.start()
-        try:
-            await finish_stream(self.device, len(self.images), LIMIT)
-            raise AssertionError(f"ERROR on {bad} went unnoticed")
-        except DeviceError as error:
-            found = error.code, error.stream, error.addr & ~3, error.inference
-            expected: dict[tuple[int, int, int, int], BadWord] = {
-                (Err.BUS_ERROR, STREAM[word.kind], word.addr, word.inference): word
-                for word in first_to_count(bad)
-            }
-            assert found in expected, f"{error}, of {bad}"
-            word = expected[found]
-            if word.kind not in ("pixels", "result"):
-                assert error.layer == word.layer, f"{error}, of {bad}"
+        error = await stream_error(self.device, len(self.images), LIMIT)
+        found = error.code, error.stream, error.addr & ~3, error.inference
+        expected: dict[tuple[int, int, int, int], BadWord] = {
+            (Err.BUS_ERROR, STREAM[word.kind], word.addr, word.inference): word
+            for word in first_to_count(bad)
+        }
+        assert found in expected, f"{error}, of {bad}"
+        word = expected[found]
+        if word.kind not in ("pixels", "result"):
+            assert error.layer == word.layer, f"{error}, of {bad}"
         await BusSequence("no error", True, **dict.fromkeys(windows, 0)).start(bus)
         await self.device.soft_reset()
         await self.device.clear()

@@ -20,7 +20,7 @@ from openkpu.layer.layout import map_bytes
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network.network import Network, NetworkError, Storage
 from openkpu.products.matmul_fp16 import NONE, layer_of
-from openkpu_tb.device.inference_stream import WIDEST
+from openkpu_tb.device.inference_stream import WIDEST, host_layers
 from openkpu_tb.uvm.sequences.job import (
     LIMIT,
     LayerSequence,
@@ -192,23 +192,8 @@ class MovedLayersSequence(MovedNetworkSequence):
     async def body(self) -> None:
         device = self.device
         storage = await self.prepare()
-        at, count = storage.registers, len(self.network.layers)
-        list_at = at["AI_LIST_ADR"] - storage.base
-        rows = storage.data[list_at : list_at + 8 * WORDS * count].view("<u8").reshape(count, WORDS)
-        words = []
-        for number, arg in enumerate(map(LayerArg.decode, rows)):
-            fields = {
-                "para_start_addr": arg.para_start_addr + at["AI_WGT_ADR"],
-                "bwsx_base_addr": arg.bwsx_base_addr + at["AI_BIAS_ADR"],
-                "active_addr": arg.active_addr + at["AI_BIAS_ADR"],
-                "int_en": int(number == count - 1),
-            }
-            if number == 0:
-                fields |= {"load_map": 1, "map_load_addr": at["AI_PIX_ADR"]}
-            if number == count - 1:
-                fields |= {"store_map": 1, "map_store_addr": at["AI_RES_ADR"]}
-            words += [int(word) for word in arg.replace(**fields).encode()]
-        await device.push(words)
+        args = host_layers(self.network, storage)
+        await device.push([int(word) for arg in args for word in arg.encode()])
         await device.finish(LIMIT)
         await self.idle()
 
