@@ -76,13 +76,15 @@ def device(params: Mapping[str, int], jobs: int) -> Path:
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / ".done").exists():
-            verilated._empty(folder)
+            verilated.empty_folder(folder)
             (folder / "control.vlt").write_text(control)
             words = ["verilator", *TRANSLATE, "--top-module", "page", "--prefix", "Vpage"]
             words += ["-Mdir", str(folder), str(folder / "control.vlt")]
             words += [f"-I{simrun.named(d)}" for d in includes]
             words += [f"-G{name}={value}" for name, value in params.items()]
-            verilated._run([*words, *(str(simrun.named(f)) for f in files)], "Verilator of page")
+            verilated.build_step(
+                [*words, *(str(simrun.named(f)) for f in files)], "Verilator of page"
+            )
             _objects(folder, jobs)
             (folder / ".done").touch()
     return folder
@@ -109,7 +111,7 @@ def _runtime() -> Path:
 
 def _listed(folder: Path) -> list[tuple[Path, Path, str]]:
     """(source, object, optimization) of every file that Verilator lists."""
-    found, shared = [], Path(verilated._root()) / "include"
+    found, shared = [], Path(verilated.verilator_root()) / "include"
     for kind, speed, names in LIST.findall((folder / "Vpage_classes.mk").read_text()):
         place, out = (shared, _runtime()) if kind == "GLOBAL" else (folder, folder)
         for name in re.findall(r"\w+", names):
@@ -119,7 +121,7 @@ def _listed(folder: Path) -> list[tuple[Path, Path, str]]:
 
 
 def _flags(folder: Path) -> list[str]:
-    shared = Path(verilated._root()) / "include"
+    shared = Path(verilated.verilator_root()) / "include"
     include = [folder, shared, shared / "vltstd", ROOT / "sw", ROOT / "include", HERE]
     return [*(f"-I{d}" for d in include), *(f"-D{define}" for define in DEFINES)]
 
@@ -131,7 +133,7 @@ def _objects(folder: Path, jobs: int) -> None:
         source, target, speed = step
         part = target.with_suffix(f".{os.getpid()}.o")  # the object is there when it is whole
         words = [*CPP, speed, *_flags(folder), "-c", str(source), "-o", str(part)]
-        verilated._run(words, f"{source.name} as WebAssembly")
+        verilated.build_step(words, f"{source.name} as WebAssembly")
         part.rename(target)
 
     missing = [step for step in _listed(folder) if not step[1].exists()]
@@ -154,11 +156,11 @@ def module(params: Mapping[str, int], jobs: int) -> Path:
         objects.append(str(work / f"{source.stem}.o"))
         compiler = CPP if source.suffix == ".cpp" else ["emcc", "-std=c99"]
         words = [*compiler, FAST, *_flags(base), "-c", str(source), "-o", objects[-1]]
-        verilated._run(words, f"{source.name} as WebAssembly")
+        verilated.build_step(words, f"{source.name} as WebAssembly")
     modules = os.pathsep.join(filter(None, [os.environ.get("NODE_PATH"), NODE_MODULES]))
     settings = [word for flag in LINK for word in ("-s", flag)]
     with simrun._environment(NODE_PATH=modules):
         link = ["em++", FAST, *objects, "-o", str(work / "page.js"), *settings]
-        verilated._run(link, "the page's device")
+        verilated.build_step(link, "the page's device")
     work.rename(folder)
     return folder
