@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The second tier (`make check`): tests of the tier, the share of the coverage, quick proofs, mutants of a
-# module, the quick bench, lint, and one configuration mapped. Behind the tests two rows of steps run beside each
+# module, the quick bench, lint, one configuration mapped, and the index of the reports. Behind the tests two rows of steps run beside each
 # other: most of a step is one process.
 # check.sh <jobs> <options of pytest>: reports are left in reports/, a line for each step is printed last.
 set -uo pipefail
@@ -43,6 +43,7 @@ step "test plan" make testplan
 step formal make formal QUICK=1 JOBS="$jobs"
 wait "$beside"
 beside=
+step reports make reports
 cat "$kept/others" "$kept/said"
 # what pytest said before all the other steps: what did not run, and which command runs it
 grep -E '^[0-9]+ (skipped: |of (another tier|a tool))' "$kept/tests"

@@ -421,6 +421,20 @@ def test_slices_cost_nothing(first: int) -> None:
     equal(graph, program)
 
 
+@pytest.mark.parametrize("how", ["max", "average"])
+@pytest.mark.parametrize(("line", "column"), [(0, 0), (0, 3), (4, 0), (2, 1), (4, 3)])
+def test_windows_at_the_edges_of_a_part(line: int, column: int, how: str) -> None:
+    """A padded pool of a part of a map reads none of the pixels beside the part."""
+    m = Maker(16)
+    x = m.conv(m.input(1, 8, 10, 9), 8, (3, 3))
+    where = {"starts": (0, 0, line, column), "steps": (1, 1, 1, 1)}
+    part = m.move([x], (1, 8, 6, 6), "slice", **where)
+    graph = m.done(m.pool(part, how, (3, 3), pads=(1, 1, 1, 1)))
+    program = compiled(graph)
+    assert alone(program)
+    equal(graph, program)
+
+
 def test_pad_becomes_padding() -> None:
     m = Maker(16)
     x = m.input(1, 8, 10, 9)

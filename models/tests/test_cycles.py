@@ -20,8 +20,8 @@ from openkpu.layer.decoded import DWROW
 from openkpu.layer.layout import Layout
 from openkpu.prediction import cycles, cycles_maps, cycles_pool
 from openkpu.prediction.cycles import BOUNDS, LayerCycles
-from openkpu.prediction.cycles_front import Bus
-from openkpu.prediction.cycles_model import predict_model, predict_network
+from openkpu.prediction.cycles_front import Bus, Front
+from openkpu.prediction.cycles_model import MapMoves, predict_model, predict_network
 from openkpu.prediction.cycles_shape import Shape
 from openkpu.prediction.roofline import layer_cycles
 from openkpu.products.matmul import plan_matmul
@@ -265,6 +265,37 @@ def test_tables_go_behind_a_map_and_before_reads() -> None:
     assert bus.read(0, 10) == 130
 
 
+def test_a_store_waits_for_what_goes_before() -> None:
+    """Maps that come and tables go first, as far as the store leaves no cycles free for them."""
+    bus = Bus()
+    bus.ahead(0, 100, 100)
+    bus.store(0, 100, 100)
+    assert bus.store_end == 200
+    bus = Bus()
+    bus.ahead(0, 40, 40, table=True)
+    bus.store(0, 100, 60)
+    assert bus.store_end == 100
+
+
+def test_a_map_of_words_takes_a_read_of_each_plane() -> None:
+    """Lines of 14 sums of 32 bits are four parts, sixteen reads, on a path of 16 bytes."""
+    nano = configs.load_config("nano")
+    found = {}
+    for width in (14, 16):
+        arg = LayerArg.make(1, 3, width, 100, out32=1, kernel=1, pool=0)
+        found[width] = cycles_maps.Leaving(Front(nano, [Shape(nano, arg)]), arg).cycles
+    assert found == {14: 48, 16: 48}
+
+
+def test_a_long_word_after_a_short_one() -> None:
+    """fc_flatten: lines of 82 bytes in words of 64, eight and two cycles of work, take twelve."""
+    taken = {}
+    for lines in (20, 40):
+        found = one(K210, 18, lines, 82, 6, fc=True)
+        taken[lines] = found.parts["input"] + found.parts["array"]
+    assert abs(taken[40] - taken[20] - 6 * 18 * 20 * 12) < 0.01 * taken[20]
+
+
 def test_what_was_read_too_early_is_late_afterwards() -> None:
     """A map that was asked for in the past: the words that it moved meanwhile."""
     bus = Bus()
@@ -298,3 +329,16 @@ def test_stripes_cover_the_grid() -> None:
         assert covered == shape.on.kw * shape.on.kh
     lapped = Shape(K210, LayerArg.make(3, 20, 40, 8, pool=9))
     assert sum(s.width * s.lines for s in lapped.stripes) > 20 * 40
+
+
+def test_single_bytes_by_the_host() -> None:
+    """A map of which a layer of the segment makes a part: the host moves the other bytes one by
+    one, two cycles each (docs/architecture.md 15.10); what is there is not moved again."""
+    made = LayerArg.make(4, 8, 16, 4, dst=8)  # rows 8 to 15
+    joined = LayerArg.make(12, 8, 16, 4, src=8, dst=64)  # rows 8 to 31: a third is its own
+    moves = MapMoves()
+    moves.bring_up([made, joined])
+    assert moves.cycles == cycles_maps.host_moves(made.in_layout) + 2 * 8 * 8 * 16 + 1
+    before = moves.cycles
+    moves.bring_up([made, joined])
+    assert moves.cycles == before

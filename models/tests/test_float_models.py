@@ -198,6 +198,10 @@ def test_sums_are_exact(seed: int) -> None:
     step = {n: Fraction(float(found[n][0]["scale"])) for n in ranges}
     for n, span in ranges.items():
         assert (span.highest - span.lowest) / 255 <= step[n] * (1 + 1e-6)
+        # the least integer is the lower end, as near as integers are; the upper end is not cut off
+        zero = int(found[n][0]["zero_point"])
+        assert abs(float(span.lowest / step[n]) + zero + 128) < 0.501, n
+        assert float(span.highest / step[n]) + zero < 127.501, n
     for node in net.nodes:
         factors = [step[n] / step[node.output[0]] for n in node.input]
         how = [[30, 50], [(0, 255), (0, 255)], 128, (0, 255)]

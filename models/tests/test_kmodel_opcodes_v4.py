@@ -80,6 +80,25 @@ def test_memory_copy_takes_what_the_input_has() -> None:
         loads_kmodel(data)
 
 
+@pytest.mark.parametrize(
+    ("space", "dtype", "size", "shape", "says"),
+    [
+        (MAIN, U8, 15, (1, 1, 4, 4), r"input 0: .* for shape \[1, 1, 4, 4\]"),
+        (MAIN, U8, 17, (1, 1, 4, 4), r"input 0: .* for shape \[1, 1, 4, 4\]"),
+        (MAIN, F32, 16, (1, 1, 4, 4), r"input 0: .* for shape \[1, 1, 4, 4\]"),
+        (CONST, U8, 16, (1, 1, 4, 4), r"input 0: .* for shape \[1, 1, 4, 4\]"),
+        (KPU, F32, 256, (1, 1, 1, 1), "input 0 of float in the AI RAM"),
+        (MAIN, U8, 16, (1, 0, 4, 4), r"input 0 of shape \[1, 0, 4, 4\]"),
+    ],
+)
+def test_inputs_that_do_not_fit(space: int, dtype: int, size: int, shape: tuple, says: str) -> None:
+    """The place of an input has the bytes of its shape (docs/kpu.md 4)."""
+    place, copy = words(space, dtype, 0, size), words(MAIN, U8, A, 6) + words(MAIN, U8, OUT, 6)
+    data = file4([(0x09, copy)], [(place, shape)], [words(MAIN, U8, OUT, 6)], 768, bytes(16))
+    with pytest.raises(KmodelError, match=says):
+        loads_kmodel(data)
+
+
 def upload_and_layer(dst_main: int = OUT) -> list[tuple[int, bytes]]:
     """kpu_upload of a 4 x 4 map to row 7 and a kpu_conv2d from there to row 20 and main memory."""
     row = words(KPU, U8, 7 * 64, 256)

@@ -161,6 +161,17 @@ def test_illegal_arguments(code: str, changes: dict[str, int]) -> None:
     assert caught.value.number == ERROR_CODES[code] and "\n" not in str(caught.value)
 
 
+def test_para_size_is_that_of_a_load() -> None:
+    """Bytes of a load (docs/kpu.md 1.7), 216 weights: the width is that of the file, or either."""
+    for eight_bit, sizes in ((True, {216}), (False, {432}), (None, {216, 432})):
+        for size in (215, 216, 217, 400, 431, 432, 433, 864):
+            if size in sizes:
+                legal(para_size=size).validate(eight_bit=eight_bit)
+            else:
+                with pytest.raises(LayerError, match=f"^BAD_WEIGHTS: para_size {size} is not"):
+                    legal(para_size=size).validate(eight_bit=eight_bit)
+
+
 def test_code_of_the_device() -> None:
     """What it refuses, with which code, and what it does not mind."""
     assert legal().device_code() == 0

@@ -163,7 +163,9 @@ def test_a_file_keeps_relayed_maps(tmp_path) -> None:
         network.relayed[reader] = wrong
         with pytest.raises(NetworkError, match=says):
             network.validate(ROWS)
-    network.relayed[reader] = (source, -1)
+    for nearest in (-1, -16):  # as far as zeros lie in front
+        network.relayed[reader] = (source, nearest)
+        network.validate(ROWS)
     both = next(i for i in network.relayed if network.layers[i].store_map)
     kept, network.relayed[both] = network.relayed[both], (both, 0)
     with pytest.raises(

@@ -343,3 +343,15 @@ def test_names_are_one_line() -> None:
     node.op_type = "Hardmax"
     node.name = "a\nb\x1b[31m"
     refusal(m)
+
+
+@pytest.mark.parametrize("change", [(-1, 0), (0, 1), (-1, -1)])
+def test_parts_of_a_split(change: tuple[int, int]) -> None:
+    """Parts that leave elements over, or have more than there are, are no split (ONNX, Split)."""
+    m = model("split", opset=17)
+    node = next(n for n in m.graph.node if n.op_type == "Split")
+    sizes = numpy_helper.to_array(initializer(m, node.input[1]))
+    assert onnx_reader.read_onnx(m.SerializeToString(), "net.onnx").nodes
+    replace(m, node.input[1], sizes + np.array(change))
+    parts = (sizes + np.array(change)).tolist()
+    assert f"(Split): parts {parts} of {sizes.sum()} along axis 1" in refusal(m)

@@ -67,6 +67,15 @@ def test_no_time_is_no_proof(module: dict, tmp_path: Path, monkeypatch: pytest.M
     assert not found.good and "not within" in found.trouble
 
 
+def test_what_yosys_says_is_the_trouble(
+    module: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(equivalence, "SYNTH", ["no_such_command"])
+    (tmp_path / "01_map.log").write_text("ERROR: of another module\n")
+    found = equivalence.compare_module(module, "top", 0, tmp_path)
+    assert not found.good and "no_such_command" in found.trouble, found
+
+
 # ---- a netlist of its own beside the RTL
 HEAD = (
     "module compared(input wire clk, input wire rst, input wire [3:0] a, output wire [5:0] q, r);"

@@ -62,6 +62,7 @@ OTHERS = {
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
     *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
     *(("bench", "reports"), ("synth", "report"), ("register-formats", "out"), ("page", "out")),
+    *(("site", "out"), ("site", "page"), ("reports", "folder")),
 }
 WRONG = ("pipe", "folder", "device", "zeros", "empty", "missing", "unreadable", "text", "large")
 

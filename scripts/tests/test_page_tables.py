@@ -114,5 +114,24 @@ def test_sizes_of_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "README.md: 9292 bytes, expected at most 9216" in capsys.readouterr().out
 
 
+def test_words_of_pages_and_comments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In prose, comments and docstrings, in either case; not in code, backticks or elsewhere."""
+    module = tmp_path / "models" / "openkpu" / "m.py"
+    module.parent.mkdir(parents=True)
+    module.write_text('"""A\n Tells ``told``.\n"""\ntold = "hears"  # nobody HEARD of it\n')
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tour.md").write_text("`hears` whatever\ncomes to an end\n")
+    (tmp_path / "docs" / "registers.md").write_text("told\n")
+    (tmp_path / "tb").mkdir()
+    (tmp_path / "tb" / "other.py").write_text("# told\n")
+    (tmp_path / "README.md").write_text("short\n")
+    assert check_pages.main([], tmp_path) == 1
+    assert sorted(line.partition(", ")[0] for line in capsys.readouterr().out.splitlines()) == [
+        "docs/tour.md:2: 'comes to an end'",
+        "models/openkpu/m.py:2: 'Tells'",
+        "models/openkpu/m.py:4: 'HEARD'",
+    ]
+
+
 def test_pages_are_short() -> None:
     assert check_pages.main([]) == 0

@@ -108,6 +108,7 @@ def test_check_fails_with_any_of_its_steps(failing: str, tmp_path: Path) -> None
     said = dict(re.findall(r"^(.+): (good|FAILED) \(\d+ s\)$", done.stdout, re.M))
     assert [step for step, verdict in said.items() if verdict == "FAILED"] == [failing]
     steps = "tests", "coverage", "test plan", "formal", "asic", "fpga", "lint", "mutation", "bench"
+    steps += ("reports",)
     assert set(said) == {*steps} and done.stdout.count("ran ") == len(steps) - 1
 
 

@@ -7,12 +7,11 @@ import random
 import cocotb
 import numpy as np
 import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.activation import ROUNDINGS, Activation
 from openkpu.arithmetic.params import ActTable
-from openkpu_tb.core.pipeline_bench import run_stages, signed
+from openkpu_tb.core.pipeline_bench import run_stages, signed, start_clock
 from openkpu_tb.core.post_tables import STARTS, entries, write_table
 from openkpu_tb.simrun import run_bench
 
@@ -87,7 +86,7 @@ def flat(mul: int, shift: int, add: int, start: int = 0) -> ActTable:
 
 
 async def begin(dut) -> None:
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    start_clock(dut)
     dut.valid.value = 0
     dut.out32.value = dut.plane.value = 0
     dut.table_we.value = 0

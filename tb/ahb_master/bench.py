@@ -6,11 +6,11 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.monitor import AhbMonitor
 from openkpu_tb.ahb.responder import AhbResponder, Faults
+from openkpu_tb.core.block_bench import BlockBench
 
 
 @dataclass
@@ -26,29 +26,33 @@ class Command:
     tag: int = 0
 
 
-class Bench:
+class Bench(BlockBench):
     """Feeds commands and write data, checks every answer against the responder's storage.
 
     An ERROR must be reported for the oldest beat that waits for its answer, and takes what is left
     of its command with it; all other beats must be answered, in order.
     """
 
-    def __init__(self, dut, faults: Faults) -> None:
-        self.dut, self.rng = dut, random.Random(random.getrandbits(32))
+    inputs = "cmd_valid", "cmd_write", "cmd_addr", "cmd_beats", "cmd_size", "cmd_wpop", "cmd_tag"
+    inputs += "wd_data", "mst_abandon"
+
+    def __init__(self, dut, faults: Faults | None = None) -> None:
+        super().__init__(dut)
+        self.rng = random.Random(random.getrandbits(32))
         self.width = int(dut.AHB_W.value)
         self.full = (self.width // 8).bit_length() - 1
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        for name in ("cmd_valid", "cmd_write", "cmd_addr", "cmd_beats", "cmd_size", "cmd_wpop"):
-            getattr(dut, name).value = 0
-        dut.cmd_tag.value = dut.wd_data.value = dut.mst_abandon.value = 0
-        self.bus = AhbResponder(dut, "m_ahb", dut.clk, self.rng, faults)
-        self.monitor = AhbMonitor(dut, "m_ahb", dut.clk)
+        self.connect(faults)
         self.cycle = 0
         self.errors: list[int] = []
         self.model: dict[int, int] = {}  # commands act in order, so this is exact
         self.open: set[int] = set()  # bytes whose writes may have happened or not
         self.waits: Counter[int] = Counter()
         self.forget()
+
+    def connect(self, faults: Faults | None) -> None:
+        """A storage behind the port, and who watches it."""
+        self.bus = AhbResponder(self.dut, "m_ahb", self.dut.clk, self.rng, faults)
+        self.monitor = AhbMonitor(self.dut, "m_ahb", self.dut.clk)
 
     def forget(self) -> None:
         """No command is under way."""
@@ -58,10 +62,7 @@ class Bench:
         self.given: Command | None = None
 
     async def reset(self) -> None:
-        self.dut.rst.value = 1
-        for _ in range(3):
-            await RisingEdge(self.dut.clk)
-        self.dut.rst.value = 0
+        await super().reset()
         self.bus.reset()
         cocotb.start_soon(self.bus.start())
 
@@ -165,27 +166,23 @@ class Bench:
     async def run(self, commands: list[Command], p_valid: float = 1.0, limit: int = 60_000) -> None:
         """Give all commands, wait for all answers; answers are checked as they come."""
         self.give(commands)
-        for _ in range(limit):
-            await self.step(p_valid)
-            if not self.expected:
-                break
-        else:
-            raise AssertionError(f"{len(self.expected)} beats missing after {limit} cycles")
+        await self.run_until(lambda: not self.expected, limit, p_valid)
         self.dut.cmd_valid.value = 0
 
     async def settle(self) -> None:
-        for _ in range(200):
-            await self.step()
-            if int(self.dut.mst_idle.value):
-                break
-        else:
-            raise AssertionError("the master does not become idle")
+        await self.wait_for("mst_idle", 200)
         memory = self.bus.memory
         wrong = {a for a in {*memory, *self.model} if memory.get(a) != self.model.get(a)}
         assert wrong <= self.open, "the storage is not what the commands wrote"
         self.model = dict(memory)
         self.open.clear()
         self.monitor.check()
+
+    async def stop(self) -> None:
+        """Another bench follows in the same test."""
+        self.dut.rst.value = 1
+        self.monitor.kill()
+        await RisingEdge(self.dut.clk)
 
     async def abandon(self, cycles: int) -> None:
         """Drop everything; idle at once, and no answer any more."""

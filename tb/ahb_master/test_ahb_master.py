@@ -4,19 +4,18 @@
 from dataclasses import replace
 
 import cocotb
-import pytest
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, Faults
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.ahb_master.bench import Bench, Command, spread
 
 
-@cocotb.test()
-async def back_to_back(dut) -> None:
+@block_test(Bench)
+async def back_to_back(bench: Bench) -> None:
     """0 wait states, permanent grant: every bus cycle between first and last beat carries data."""
-    bench = Bench(dut, Faults())
-    await bench.reset()
     step = bench.width // 8
     for beats in (16, 8, 4, 3, 1):
         for write in (False, True):
@@ -54,16 +53,12 @@ async def random_bus(dut) -> None:
             assert bench.monitor.broken > 5, "no burst lost the grant: the test tests nothing"
         assert bool(bench.bus.answers[RETRY]) == bool(faults.retry)
         assert bool(bench.bus.answers[SPLIT]) == bool(faults.split)
-        dut.rst.value = 1
-        bench.monitor.kill()
-        await RisingEdge(dut.clk)
+        await bench.stop()
 
 
-@cocotb.test()
-async def retry_every_beat(dut) -> None:
+@block_test(Bench)
+async def retry_every_beat(bench: Bench) -> None:
     """RETRY and SPLIT once on each beat of a 16-beat burst, read and write."""
-    bench = Bench(dut, Faults())
-    await bench.reset()
     step = bench.width // 8
     for write in (False, True):
         for answer in (RETRY, SPLIT):
@@ -79,11 +74,9 @@ async def retry_every_beat(dut) -> None:
                 assert not wanted
 
 
-@cocotb.test()
-async def grant_lost_at_every_beat(dut) -> None:
+@block_test(Bench)
+async def grant_lost_at_every_beat(bench: Bench, dut) -> None:
     """The grant goes away after each number of beats, for a while: the rest is rebuilt."""
-    bench = Bench(dut, Faults())
-    await bench.reset()
     step = bench.width // 8
     for beats in range(1, 17):
 
@@ -96,8 +89,7 @@ async def grant_lost_at_every_beat(dut) -> None:
             else:
                 raise AssertionError(f"{bench.bus.beats} beats, expected {goal}")
             bench.bus.granted = False
-            for _ in range(5):
-                await RisingEdge(dut.clk)
+            await ClockCycles(dut.clk, 5)
             bench.bus.granted = True
 
         task = cocotb.start_soon(arbiter())
@@ -121,7 +113,7 @@ def row(bench: Bench, lengths: list[int], kinds: list[bool], at: int = 0x4000) -
 
 async def each_beat_fails(dut, lengths: tuple[int, ...], faults: Faults) -> Bench:
     """ERROR on each beat of commands of these lengths, between others, as reads and as writes."""
-    bench = Bench(dut, Faults())
+    bench = Bench(dut)
     await bench.reset()
     for beats in lengths:
         for beat in range(beats):
@@ -169,11 +161,9 @@ async def error_in_one_cycle(dut) -> None:
     await each_beat_fails(dut, (1, 2, 4), rough)
 
 
-@cocotb.test()
-async def error_next_to_retry(dut) -> None:
+@block_test(Bench)
+async def error_next_to_retry(bench: Bench) -> None:
     """RETRY or SPLIT on a beat, ERROR when it comes again or on one of the two after it."""
-    bench = Bench(dut, Faults())
-    await bench.reset()
     step = bench.width // 8
     for lengths in ([1, 1, 1, 1, 1], [2, 2, 2, 2], [4, 4, 1, 4], [1, 3, 1, 3]):
         for beat in range(sum(lengths) - 2):
@@ -213,9 +203,7 @@ async def random_errors(dut) -> None:
         await bench.run([bench.command() for _ in range(200)], p_valid=0.8)
         await bench.settle()
         assert len(bench.errors) > 20 and not bench.data
-        dut.rst.value = 1
-        bench.monitor.kill()
-        await RisingEdge(dut.clk)
+        await bench.stop()
 
 
 HANGS = ("stuck", "no grant", "split", "retry", "alive")
@@ -224,22 +212,20 @@ HANGS = ("stuck", "no grant", "split", "retry", "alive")
 async def hang(bench: Bench, kind: str) -> None:
     """The bus stops answering, in one of these ways, after some beats."""
     bus, rng = bench.bus, bench.rng
-    for _ in range(rng.randint(1, 60)):
-        await bench.step()
+    await bench.steps(rng.randint(1, 60))
     bus.stuck = kind == "stuck"
     bus.granted = kind not in ("no grant", "retry")
     if kind in ("split", "retry"):
         bus.faults.split_cycles = 1_000_000
         bus.faults.answer = lambda addr, write: SPLIT if kind == "split" else RETRY
-    for _ in range(0 if kind == "alive" else rng.choice([0, 1, 2, 3, 20])):
-        await bench.step()
+    await bench.steps(0 if kind == "alive" else rng.choice([0, 1, 2, 3, 20]))
 
 
 @cocotb.test()
 async def abandon(dut) -> None:
     """A bus that does not answer is given up; the next commands wait until it answers again."""
     recovered = orphans = 0
-    bench = Bench(dut, Faults())
+    bench = Bench(dut)
     await bench.reset()
     for trial in range(100):
         kind = HANGS[trial % len(HANGS)]
@@ -271,13 +257,11 @@ async def what_it_waits_for(dut) -> None:
     bench = Bench(dut, Faults())
     bench.bus.granted = False
     await bench.reset()
-    for _ in range(4):
-        await bench.step()
+    await bench.steps(4)
     assert set(bench.waits) == {0}, "nothing to do, nothing to wait for"
 
     async def expect(why: int, beat: int) -> None:
-        for _ in range(12):
-            await bench.step()
+        await bench.steps(12)
         assert int(dut.wait_why.value) == why
         command, index = bench.expected[0]
         assert int(dut.wait_addr.value) == commands[0].addr + beat * bench.width // 8
@@ -298,9 +282,10 @@ async def what_it_waits_for(dut) -> None:
     assert int(dut.wait_why.value) == 0
 
 
-@pytest.mark.tier(nightly=["icarus-64", "icarus-128", "icarus-32"])
-@pytest.mark.parametrize(
-    ("sim", "width"), [("icarus", 32), ("icarus", 64), ("icarus", 128), ("verilator", 128)]
+@sizes(
+    "sim width",
+    test="verilator-128",
+    nightly="icarus-128 icarus-32 icarus-64",
 )
 def test_ahb_master(sim: str, width: int) -> None:
     sources = ["rtl/storage/ahb_master.v", "rtl/lib/fifo_regs.v"]

@@ -3,56 +3,21 @@
 
 import random
 
-import cocotb
 import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.host import BUSY, ERROR, IDLE, NONSEQ, OKAY, SEQ, AhbHost, Transfer
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.simrun import SIMS, run_bench
+from tb.ahb_slave.host_side import RAM, HostSide
 
-RAM = 0x200000
 WINDOW = 0x400000  # behind the AI RAM's part
 
 
-class Bench:
+class Bench(HostSide):
     def __init__(self, dut) -> None:
-        self.dut = dut
-        self.ram_bytes = 64 * int(dut.AI_RAM_ROWS.value)
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        dut.window_ack.value = dut.window_rdata.value = 0
+        super().__init__(dut, random.Random(random.getrandbits(32)))
         self.host = AhbHost(dut, "s_ahb", dut.clk)
-        self.ram: dict[int, int] = {}
-        self.ram_accesses = 0
-        self.speed = 0.5
-
-    async def reset(self) -> None:
-        self.dut.rst.value = 1
-        for _ in range(3):
-            await RisingEdge(self.dut.clk)
-        self.dut.rst.value = 0
-        self.ram_accesses = 0
-        cocotb.start_soon(self._serve())
-
-    async def _serve(self) -> None:
-        """The AI RAM: acknowledges after a random time, once per request."""
-        dut, acked = self.dut, False
-        while True:
-            await RisingEdge(dut.clk)
-            request = int(dut.window_req.value) and not acked
-            acked = False
-            dut.window_ack.value, dut.window_rdata.value = 0, random.getrandbits(32)
-            if request and random.random() < self.speed:
-                acked = True
-                self.ram_accesses += 1
-                addr = int(dut.window_addr.value) & ~3
-                strobes, data = int(dut.window_wstrb.value), int(dut.window_wdata.value)
-                assert bool(strobes) == bool(int(dut.window_we.value))
-                for i in range(4):
-                    if strobes >> i & 1:
-                        self.ram[addr + i] = data >> 8 * i & 0xFF
-                word = sum(self.ram.get(addr + i, 0) << 8 * i for i in range(4))
-                dut.window_ack.value, dut.window_rdata.value = 1, word
 
 
 def legal(t: Transfer, ram_bytes: int, privileged: bool) -> bool:
@@ -95,11 +60,9 @@ def random_transfer(ram_bytes: int) -> Transfer:
     )
 
 
-@cocotb.test()
-async def random_transfers(dut) -> None:
+@block_test(Bench)
+async def random_transfers(bench: Bench, dut) -> None:
     """Pipelined transfers of every kind against a model; strobes are counted."""
-    bench = Bench(dut)
-    await bench.reset()
     privileged = bool(int(dut.PRIVILEGED.value))
     regs, ram = [0] * 16, {}
     writes = reads = accesses = 0
@@ -121,7 +84,7 @@ async def random_transfers(dut) -> None:
                     reads += 1
             elif real and ok:
                 accesses += 1
-                where = range(offset - RAM, offset - RAM + (1 << t.size))
+                where = range(offset, offset + (1 << t.size))
                 if t.write:
                     ram.update({a: t.data >> 8 * i & 0xFF for i, a in enumerate(where)})
                 else:
@@ -136,14 +99,12 @@ async def random_transfers(dut) -> None:
     await RisingEdge(dut.clk)
     assert bench.ram == ram
     assert (int(dut.reg_writes.value), int(dut.reg_reads.value)) == (writes, reads)
-    assert bench.ram_accesses == accesses
+    assert bench.accesses == accesses
 
 
-@cocotb.test()
-async def registers_back_to_back(dut) -> None:
+@block_test(Bench)
+async def registers_back_to_back(bench: Bench) -> None:
     """A burst of register writes and reads takes one cycle each."""
-    bench = Bench(dut)
-    await bench.reset()
     values = [random.getrandbits(32) for _ in range(16)]
     trans = [NONSEQ] + [SEQ] * 15
     out = [
@@ -156,11 +117,9 @@ async def registers_back_to_back(dut) -> None:
     assert sum(t.waits for t in out + back) == 0
 
 
-@cocotb.test()
-async def users_and_privileged(dut) -> None:
+@block_test(Bench)
+async def users_and_privileged(bench: Bench, dut) -> None:
     """Back-to-back writes in either mode: what a user writes is refused where the build says so."""
-    bench = Bench(dut)
-    await bench.reset()
     privileged = bool(int(dut.PRIVILEGED.value))
     writes, reads, held = [], [], []
     for number in range(200):

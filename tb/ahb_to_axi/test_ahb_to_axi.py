@@ -3,16 +3,15 @@
 
 import logging
 import random
-from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
 import cocotb
 import pytest
-from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiRam, AxiResp
 
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.simrun import run_bench
 from tb.ahb_master.test_ahb_master import Bench, Command, row
 
@@ -92,24 +91,11 @@ class Memory:
 class AxiBench(Bench):
     """Commands to the AHB master; every answer is checked against a model of the memory."""
 
-    def __init__(self, dut) -> None:
-        self.dut, self.rng = dut, random.Random(random.getrandbits(32))
-        self.width = int(dut.AHB_W.value)
-        self.full = (self.width // 8).bit_length() - 1
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        for name in ("cmd_valid", "cmd_write", "cmd_addr", "cmd_beats", "cmd_size", "cmd_wpop"):
-            getattr(dut, name).value = 0
-        dut.cmd_tag.value = dut.wd_data.value = dut.mst_abandon.value = 0
-        dut.rst.value = 1
-        self.bus = Memory(dut, self.rng)
-        self.cycle, self.most = 0, 0
-        self.errors: list[int] = []
-        self.model: dict[int, int] = {}
-        self.open: set[int] = set()
-        self.waits: Counter[int] = Counter()
+    def connect(self, faults: object) -> None:
+        self.dut.rst.value = 1
+        self.bus, self.most = Memory(self.dut, self.rng), 0
         self.monitor = SimpleNamespace(given_up=False)
         self.monitor.abandon = lambda: setattr(self.monitor, "given_up", True)
-        self.forget()
         cocotb.start_soon(self._count())
 
     async def _count(self) -> None:
@@ -126,10 +112,7 @@ class AxiBench(Bench):
             self.most = max(self.most, now)
 
     async def reset(self) -> None:
-        self.dut.rst.value = 1
-        for _ in range(3):
-            await RisingEdge(self.dut.clk)
-        self.dut.rst.value = 0
+        await BlockBench.reset(self)
 
     def _error(self) -> None:
         command = self.expected[0][0]
@@ -139,14 +122,8 @@ class AxiBench(Bench):
         super()._error()
 
     async def settle(self) -> None:
-        for _ in range(2000):
-            await self.step()
-            if int(self.dut.mst_idle.value):
-                break
-        else:
-            raise AssertionError("the master does not become idle")
-        for _ in range(20):
-            await self.step()
+        await self.wait_for("mst_idle", 2000)
+        await self.steps(20)
         now = self.bus.ram.read(0, SIZE)
         known = bytearray(self.bus.first)
         for addr, value in self.model.items():
@@ -175,11 +152,9 @@ class AxiBench(Bench):
         ]
 
 
-@cocotb.test()
-async def rate_of_reads(dut) -> None:
+@block_test(AxiBench)
+async def rate_of_reads(bench: AxiBench, dut) -> None:
     """Bursts follow each other without a pause: the next ones are requested in time."""
-    bench = AxiBench(dut)
-    await bench.reset()
     await bench.run(row(bench, [16] * 2, [False] * 2))  # the memory's own start
     began = bench.cycle
     await bench.run(row(bench, [16] * 40, [False] * 40))
@@ -192,11 +167,9 @@ async def rate_of_reads(dut) -> None:
     await bench.settle()
 
 
-@cocotb.test()
-async def random_commands(dut) -> None:
+@block_test(AxiBench)
+async def random_commands(bench: AxiBench, dut) -> None:
     """Reads and writes, narrow ones among them, friendly and with channels that stand still."""
-    bench = AxiBench(dut)
-    await bench.reset()
     for part in range(6):
         bench.bus.pause((0.0, 0.3, 0.7)[part % 3], bench.rng)
         await bench.run(bench.commands(60), p_valid=(1.0, 0.3)[part & 1])
@@ -204,11 +177,9 @@ async def random_commands(dut) -> None:
     assert bench.most <= int(dut.OUTSTANDING.value)
 
 
-@cocotb.test()
-async def reads_behind_writes(dut) -> None:
+@block_test(AxiBench)
+async def reads_behind_writes(bench: AxiBench) -> None:
     """What was written right before is read, however slow the channels of writes are."""
-    bench = AxiBench(dut)
-    await bench.reset()
     for slow in (("w",), ("aw",), ("b",), ()):
         for name in CHANNELS:
             bench.bus.hold((name,), False)
@@ -220,11 +191,9 @@ async def reads_behind_writes(dut) -> None:
         await bench.settle()
 
 
-@cocotb.test()
-async def addresses_and_data_apart(dut) -> None:
+@block_test(AxiBench)
+async def addresses_and_data_apart(bench: AxiBench) -> None:
     """Data are taken long before their address, the address before the data, the response late."""
-    bench = AxiBench(dut)
-    await bench.reset()
     for slow in CHANNELS:
         for name in CHANNELS:
             bench.bus.hold((name,), False)
@@ -233,11 +202,9 @@ async def addresses_and_data_apart(dut) -> None:
         await bench.settle()
 
 
-@cocotb.test()
-async def errors(dut) -> None:
+@block_test(AxiBench)
+async def errors(bench: AxiBench) -> None:
     """SLVERR and DECERR on each beat: a read fails there, a write with its last beat."""
-    bench = AxiBench(dut)
-    await bench.reset()
     for probability in (0.0, 0.4):
         bench.bus.pause(probability, bench.rng)
         for beats in (1, 2, 3, 4, 8, 11, 16):
@@ -260,11 +227,9 @@ async def errors(dut) -> None:
                     assert not bench.data, "write data of dropped beats are left"
 
 
-@cocotb.test()
-async def errors_in_a_row(dut) -> None:
+@block_test(AxiBench)
+async def errors_in_a_row(bench: AxiBench) -> None:
     """Every command fails, the next one while the one before is not over."""
-    bench = AxiBench(dut)
-    await bench.reset()
     step = bench.width // 8
     for part in range(12):
         bench.bus.pause((0.0, 0.3)[part & 1], bench.rng)
@@ -282,11 +247,9 @@ async def errors_in_a_row(dut) -> None:
         await bench.settle()
 
 
-@cocotb.test()
-async def abandoned(dut) -> None:
+@block_test(AxiBench)
+async def abandoned(bench: AxiBench, dut) -> None:
     """All is dropped in any cycle, with channels that work or are dead; what follows is right."""
-    bench = AxiBench(dut)
-    await bench.reset()
     for part in range(40):
         dead = bench.rng.sample(CHANNELS, bench.rng.choice([0, 0, 1, 2, 5]))
         bench.bus.pause(bench.rng.choice([0.0, 0.0, 0.4]), bench.rng)
@@ -307,45 +270,35 @@ async def abandoned(dut) -> None:
         assert bench.most <= int(dut.OUTSTANDING.value), part
 
 
-@cocotb.test()
-async def abandoned_again_and_again(dut) -> None:
+@block_test(AxiBench)
+async def abandoned_again_and_again(bench: AxiBench) -> None:
     """On a bus that answers nothing commands come and are abandoned; then it wakes up."""
-    bench = AxiBench(dut)
-    await bench.reset()
     for _ in range(3):
         bench.bus.hold(CHANNELS, True)
         for _ in range(6):
             bench.give([bench.command(1 << 8) for _ in range(3)])
-            for _ in range(30):
-                await bench.step()
+            await bench.steps(30)
             await bench.abandon(2)
         bench.bus.hold(CHANNELS, False)
         await bench.run([bench.command(1 << 8, 1 << 10) for _ in range(10)])
         await bench.settle()
 
 
-@cocotb.test()
-async def reset_in_a_burst(dut) -> None:
+@block_test(AxiBench)
+async def reset_in_a_burst(bench: AxiBench, dut) -> None:
     """A reset in any cycle of bursts: no valid after it, and all works."""
-    bench = AxiBench(dut)
-    await bench.reset()
     for _ in range(12):
         bench.bus.pause(bench.rng.choice([0.0, 0.5]), bench.rng)
         bench.give(bench.commands(8))
-        for _ in range(bench.rng.randrange(3, 50)):
-            await bench.step()
+        await bench.steps(bench.rng.randrange(3, 50))
         dut.rst.value = 1
         dut.cmd_valid.value = 0
-        for command, index in bench.expected:
-            if command.write:
-                bench.open.update(bench.lanes(command, index))
         for command in {id(c): c for c, _ in bench.expected}.values():
             if command.write:
                 for index in range(command.beats):
                     bench.open.update(bench.lanes(command, index))
         bench.forget()
-        for _ in range(3):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, 3)
         dut.rst.value = 0
         await RisingEdge(dut.clk)
         commands = [bench.command(1 << 8, 1 << 10) for _ in range(10)]

@@ -1,29 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ai_ram with its arbiter: six users against a memory model, ranks and the bound on waiting."""
+"""The arbiter of the AI RAM: six users against a memory model, ranks and the bound on waiting."""
 
 import random
 from dataclasses import dataclass, field
 
 import cocotb
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
-REQUESTS = ("fill_req", "unload_req", "kept_req", "writeback_req", "load_req", "window_req")
-OTHERS = (
-    "fill_word",
-    "unload_word",
-    "writeback_word",
-    "writeback_be",
-    "writeback_data",
-    "load_word",
-    "load_be",
-    "load_data",
-)
-OTHERS += ("window_we", "window_addr", "window_wstrb", "window_wdata")
+READERS, WRITERS = ("fill", "unload", "kept"), ("writeback", "load")
 
 
 def spread(be: int, bits: int = 8) -> int:
@@ -48,22 +37,51 @@ class Port:
     grants: int = 0
 
 
-class Bench:
-    def __init__(self, dut, rates: dict[str, float]) -> None:
-        self.dut = dut
+class Bench(BlockBench):
+    """The users, and the memory behind the arbiter."""
+
+    inputs = *(f"{user}_{n}" for user in READERS for n in ("req", "word")), "rdata"
+    inputs += (
+        *(f"{user}_{n}" for user in WRITERS for n in ("req", "word", "be", "data")),
+        "window_req",
+    )
+    inputs += "window_we", "window_addr", "window_wstrb", "window_wdata"
+
+    def __init__(self, dut) -> None:
+        super().__init__(dut)
         self.path = int(dut.PATH.value)
         self.words = ceil_div(int(dut.ROWS.value) * 64, self.path)
         self.patience = int(dut.PATIENCE.value)
+        self.memory = [0] * self.words  # what the users have written
+        self.ram = [0] * self.words  # what the arbiter has
+        cocotb.start_soon(self._serve())
+
+    async def begin(self, rates: dict[str, float]) -> None:
+        """Users that ask so often, behind a reset; known contents of the memory."""
         self.ports = {n: Port(n, p) for n, p in rates.items()}
-        self.memory = [0] * self.words
+        await self.reset()
+        await self.fill()
+
+    async def _serve(self) -> None:
+        """ai_ram: a read takes a cycle, and sees what was there before the write of its cycle."""
+        dut = self.dut
+        while True:
+            await RisingEdge(dut.clk)
+            if int(dut.rst.value):
+                continue
+            if int(dut.re.value):
+                dut.rdata.value = self.ram[int(dut.raddr.value)]
+            if int(dut.we.value):
+                at, mask = int(dut.waddr.value), spread(int(dut.wbe.value))
+                self.ram[at] = self.ram[at] & ~mask | int(dut.wdata.value) & mask
 
     def _request(self, port: Port) -> None:
         """A new request; words few enough that reads meet writes."""
         path = self.path
         word = random.randrange(12) + random.choice((0, self.words - 12))
-        if port.name in ("fill", "unload", "kept"):
+        if port.name in READERS:
             port.fields = {"word": word}
-        elif port.name in ("writeback", "load"):
+        elif port.name in WRITERS:
             some, one = random.getrandbits(path), 1 << random.randrange(path)
             be = random.choice((some, (1 << path) - 1, one))
             port.fields = {"word": word, "be": be, "data": random.getrandbits(8 * path)}
@@ -113,33 +131,28 @@ class Bench:
         wants_write = bool(host.fields.get("we"))
         asked = {n: p.asks for n, p in ports.items()}
         asked |= {"window_rd": asks and not wants_write, "window_wr": asks and wants_write}
-        granted = {
-            n: bool(int(getattr(dut, f"{n}_gnt").value))
-            for n in ("fill", "unload", "kept", "writeback", "load")
-        }
+        granted = {n: bool(int(getattr(dut, f"{n}_gnt").value)) for n in READERS + WRITERS}
         for n, given in granted.items():
             assert asked[n] or not given, f"{n}: grant without a request"
         # the host sees its turn only by the acknowledge: it gets what the others leave
         late = asks and host.waited >= self.patience
-        free_r = not (granted["fill"] or granted["unload"] or granted["kept"])
-        free_w = not granted["writeback"] and not granted["load"]
-        granted["window_rd"] = asked["window_rd"] and free_r
-        granted["window_wr"] = asked["window_wr"] and free_w
+        for way, others in (("window_rd", READERS), ("window_wr", WRITERS)):
+            granted[way] = asked[way] and not any(granted[n] for n in others)
         ports["window_rd"] = ports["window_wr"] = host
-        self._rank(asked, granted, ["fill", "unload", "kept", "window_rd"])
-        self._rank(asked, granted, ["writeback", "load", "window_wr"])
+        self._rank(asked, granted, [*READERS, "window_rd"])
+        self._rank(asked, granted, [*WRITERS, "window_wr"])
         del ports["window_rd"], ports["window_wr"]
         assert not late or granted["window_rd"] or granted["window_wr"]
         host_now = granted["window_rd"] or granted["window_wr"]
         read = None
         host_word, host_byte = divmod(host.fields.get("addr", 0), self.path)
         host_part = host_byte // 4
-        for n in ("fill", "unload", "kept"):
+        for n in READERS:
             if granted[n]:
                 read = n, self.memory[ports[n].fields["word"]]
         if granted["window_rd"]:
             read = "window", self.memory[host_word] >> (32 * host_part) & 0xFFFFFFFF
-        for n in ("writeback", "load"):
+        for n in WRITERS:
             if granted[n]:
                 f = ports[n].fields
                 self._write(f["word"], f["be"], f["data"])
@@ -187,23 +200,20 @@ class Bench:
                 self.ports["window"].asks = False
 
 
+USERS = (*READERS, *WRITERS, "window")
 RATES = [
-    {"fill": 1.0, "unload": 1.0, "kept": 1.0, "writeback": 1.0, "load": 1.0, "window": 1.0},
-    {"fill": 1.0, "unload": 0.3, "kept": 0.2, "writeback": 1.0, "load": 0.3, "window": 0.1},
-    {"fill": 0.5, "unload": 0.5, "kept": 0.5, "writeback": 0.5, "load": 0.5, "window": 0.5},
-    {"fill": 0.0, "unload": 0.2, "kept": 0.8, "writeback": 0.1, "load": 0.2, "window": 0.8},
+    dict.fromkeys(USERS, 1.0),
+    dict(zip(USERS, (1.0, 0.3, 0.2, 1.0, 0.3, 0.1), strict=True)),
+    dict.fromkeys(USERS, 0.5),
+    dict(zip(USERS, (0.0, 0.2, 0.8, 0.1, 0.2, 0.8), strict=True)),
 ]
 
 
-@cocotb.test()
-async def seven_users(dut) -> None:
+@block_test(Bench)
+async def seven_users(bench: Bench) -> None:
     """Data, ranks and the longest wait, under several mixes of load."""
-    first = True
     for rates in RATES:
-        bench = Bench(dut, rates)
-        await reset(dut, *REQUESTS, *OTHERS, start_clock=first)
-        first = False
-        await bench.fill()
+        await bench.begin(rates)
         await bench.play(1500)
         ports = bench.ports
         assert all(p.grants > 20 for p in ports.values() if p.p), "somebody was hardly served"
@@ -218,12 +228,10 @@ async def seven_users(dut) -> None:
             assert ports["unload"].longest >= bench.patience, "the load was not enough to wait"
 
 
-@cocotb.test()
-async def reset_while_waiting(dut) -> None:
+@block_test(Bench)
+async def reset_while_waiting(bench: Bench, dut) -> None:
     """What somebody has waited before a reset does not count, and nothing is acknowledged."""
-    await reset(dut, *REQUESTS, *OTHERS)
-    bench = Bench(dut, RATES[0])
-    await bench.fill()
+    await bench.begin(RATES[0])
     patience = bench.patience
     for turn in range(60):
         bench.ports["window"].p = float(turn % 3 > 0)
@@ -231,26 +239,18 @@ async def reset_while_waiting(dut) -> None:
         for port in bench.ports.values():
             port.asks, port.waited = False, 0
             getattr(dut, f"{port.name}_req").value = 0
-        dut.rst.value = 1
-        await RisingEdge(dut.clk)
-        dut.rst.value = 0
+        await bench.pulse(rst=1)
         await bench.play(patience + 2)
 
 
-@pytest.mark.tier(
-    nightly=["icarus-64-128-5", "icarus-128-64-8", "icarus-32-32-5"],
-    check=["icarus-16-64-8", "verilator-128-32-5", "verilator-16-16-8", "verilator-64-64-8"],
-)
-@pytest.mark.parametrize(
-    ("sim", "path", "rows", "patience"),
-    [
-        *(("icarus", 64, 64, 8), ("icarus", 64, 128, 5), ("verilator", 64, 64, 8)),
-        *(("icarus", 16, 64, 8), ("icarus", 32, 32, 5), ("verilator", 16, 16, 8)),
-        *(("icarus", 128, 64, 8), ("verilator", 128, 32, 5)),
-        *(("icarus", 128, 33, 8), ("verilator", 128, 33, 8)),  # the last word is half in use
-    ],
+# of 33 rows the last word of 128 bytes is half in use
+@sizes(
+    "sim path rows patience",
+    test="icarus-128-33-8 icarus-64-64-8 verilator-128-33-8",
+    check="icarus-16-64-8 verilator-128-32-5 verilator-16-16-8 verilator-64-64-8",
+    nightly="icarus-128-64-8 icarus-32-32-5 icarus-64-128-5",
 )
 def test_ai_ram(sim: str, path: int, rows: int, patience: int) -> None:
-    sources = ["tb/ai_ram/ai_ram_bench.v", "rtl/cache/ai_ram.v", "rtl/cache/ai_ram_arb.v"]
     params = {"ROWS": rows, "PATIENCE": patience, "PATH": path}
-    run_bench(sim, "ai_ram_bench", sources, "tb.ai_ram.test_ai_ram", params=params)
+    sources = ["rtl/cache/ai_ram_arb.v"]
+    run_bench(sim, "ai_ram_arb", sources, "tb.ai_ram.test_ai_ram", params=params)

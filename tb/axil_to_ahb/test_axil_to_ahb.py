@@ -7,14 +7,15 @@ from typing import Any
 
 import cocotb
 import pytest
-from cocotb.triggers import Combine, RisingEdge
+from cocotb.triggers import ClockCycles, Combine, RisingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiProt, AxiResp
 from cocotbext.axi import axil_channels as channels
 
-from openkpu_tb.axi.host_side import RAM, HostSide
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.simrun import run_bench
+from tb.ahb_slave.host_side import BRIDGE_SOURCES, RAM, HostSide
 
-logging.getLogger("cocotb.axil_to_ahb_bench").setLevel(logging.ERROR)
+logging.getLogger("cocotb.bridge_bench").setLevel(logging.ERROR)
 KINDS = ("aw", "w", "b", "ar", "r")
 
 
@@ -56,17 +57,18 @@ class Raw:
         return AxiResp(int(answer.rresp)), int(answer.rdata)
 
 
-async def started(dut) -> HostSide:
-    side = HostSide(dut, fresh())
-    await side.reset()
-    return side
+class Side(HostSide):
+    """What stands behind the bridge, and the channels in front of it."""
+
+    def __init__(self, dut) -> None:
+        self.raw = Raw(dut)
+        super().__init__(dut, fresh())
 
 
-@cocotb.test()
-async def every_strobe(dut) -> None:
+@block_test(Side)
+async def every_strobe(side: Side, dut) -> None:
     """All sixteen strobes on AI RAM and registers, channels at their own pace."""
-    raw = Raw(dut)
-    side = await started(dut)
+    raw = side.raw
     writes = 0
     for slow in (None, "aw", "w", "b"):
         raw.pause({slow: 0.8} if slow else {})
@@ -86,11 +88,10 @@ async def every_strobe(dut) -> None:
     side.check()
 
 
-@cocotb.test()
-async def random_accesses(dut) -> None:
+@block_test(Side)
+async def random_accesses(side: Side, dut) -> None:
     """Accesses of every kind, errors among them, with channels that stand still."""
-    raw = Raw(dut)
-    side = await started(dut)
+    raw = side.raw
     privileged = bool(int(dut.PRIVILEGED.value))
     for part in range(6):
         side.speed = (1.0, 0.3)[part & 1]
@@ -112,11 +113,10 @@ async def random_accesses(dut) -> None:
     side.check()
 
 
-@cocotb.test()
-async def both_at_once(dut) -> None:
+@block_test(Side)
+async def both_at_once(side: Side) -> None:
     """Reads and writes that wait at the same time take turns; neither starves."""
-    raw = Raw(dut)
-    side = await started(dut)
+    raw = side.raw
     order, count = [], 30
     for number in range(count):  # all of them wait in their channels
         request = channels.AxiLiteAWTransaction(awaddr=RAM + 4 * number, awprot=1)
@@ -136,11 +136,10 @@ async def both_at_once(dut) -> None:
     assert "bb" not in text and "rr" not in text, text
 
 
-@cocotb.test()
-async def protection(dut) -> None:
+@block_test(Side)
+async def protection(side: Side, dut) -> None:
     """AxPROT comes out as HPROT: privileged on bit 1, data on bit 0."""
-    raw = Raw(dut)
-    side = await started(dut)
+    raw = side.raw
     seen = []
 
     async def watch() -> None:
@@ -162,7 +161,8 @@ async def protection(dut) -> None:
 async def somebody_elses_master(dut) -> None:
     """Blocks of bytes of any length and place, by the master of cocotbext-axi."""
     master: Any = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk, dut.rst)
-    side = await started(dut)
+    side = HostSide(dut, fresh())
+    await side.reset()
     prot = AxiProt.PRIVILEGED
     for _ in range(30):
         start, length = RAM + side.rng.randrange(64), side.rng.randint(1, 40)
@@ -180,21 +180,18 @@ async def somebody_elses_master(dut) -> None:
     side.check()
 
 
-@cocotb.test()
-async def reset_in_an_access(dut) -> None:
+@block_test(Side)
+async def reset_in_an_access(side: Side, dut) -> None:
     """A reset in any cycle of an access leaves no answer behind, and all works."""
-    raw = Raw(dut)
-    side = await started(dut)
+    raw = side.raw
     side.speed = 0.2
     for cycles in range(1, 14):
         access = raw.write(RAM, 1, 6) if cycles & 1 else raw.read(RAM)
         task = cocotb.start_soon(access)
-        for _ in range(cycles):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, cycles)
         task.cancel()
         dut.rst.value = 1
-        for _ in range(2):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, 2)
         assert not int(dut.s_axil_bvalid.value) and not int(dut.s_axil_rvalid.value)
         dut.rst.value = 0
         await RisingEdge(dut.clk)
@@ -204,19 +201,9 @@ async def reset_in_an_access(dut) -> None:
         assert await raw.read(4) == (AxiResp.OKAY, cycles)
 
 
-SOURCES = [
-    "tb/axil_to_ahb/axil_to_ahb_bench.v",
-    "tb/ahb_slave/ahb_slave_bench.v",
-    "tb/openkpu_tb/ahb/checkers/ahb_master_checker.v",
-    "rtl/bus/axil_to_ahb.v",
-    "rtl/host/ahb_slave.v",
-]
-
-
 @pytest.mark.tier(check=["1-*"])
 @pytest.mark.parametrize(("privileged", "rows"), [(0, 16384), (1, 32768)])
 def test_axil_to_ahb(privileged: int, rows: int) -> None:
     params = {"PRIVILEGED": privileged, "AI_RAM_ROWS": rows}
-    run_bench(
-        "icarus", "axil_to_ahb_bench", SOURCES, "tb.axil_to_ahb.test_axil_to_ahb", params=params
-    )
+    sources = [*BRIDGE_SOURCES, "rtl/bus/axil_to_ahb.v"]
+    run_bench("icarus", "bridge_bench", sources, "tb.axil_to_ahb.test_axil_to_ahb", params=params)

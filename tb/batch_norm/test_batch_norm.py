@@ -5,10 +5,9 @@ import random
 
 import cocotb
 import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
-from openkpu_tb.core.pipeline_bench import run_stages
+from openkpu_tb.core.pipeline_bench import run_stages, start_clock
 from openkpu_tb.simrun import SIMS, run_bench
 
 ALU = (-(1 << 35), (1 << 35) - 1, -1, 0, 1)
@@ -31,7 +30,7 @@ def item(alu: int, mul: int, shift: int, add: int) -> list[dict[str, int]]:
 @cocotb.test()
 async def exact(dut) -> None:
     """Every shift with ends of the ranges and random numbers; negative products are floored."""
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    start_clock(dut)
     dut.valid.value = 0
     await RisingEdge(dut.clk)
     for p_item in (1.0, 0.6):

@@ -4,21 +4,13 @@
 import random
 
 import cocotb
-import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
+from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
-
-async def reset(dut) -> None:
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-    for name in ("flush", "in_valid", "in_data", "in_off", "in_cnt", "take"):
-        getattr(dut, name).value = 0
-    dut.rst.value = 1
-    for _ in range(3):
-        await RisingEdge(dut.clk)
-    dut.rst.value = 0
+INPUTS = ("flush", "in_valid", "in_data", "in_off", "in_cnt", "take")
 
 
 async def traffic(dut, cycles: int, p_in: float, taker, p_flush: float = 0.0) -> tuple[int, int]:
@@ -61,7 +53,7 @@ async def traffic(dut, cycles: int, p_in: float, taker, p_flush: float = 0.0) ->
 
 @cocotb.test()
 async def random_traffic(dut) -> None:
-    await reset(dut)
+    await reset(dut, *INPUTS)
     n_out = int(dut.OUT_BYTES.value)
     for p_in, p_take in ((1.0, 0.3), (0.3, 1.0), (0.8, 0.8)):
 
@@ -75,7 +67,7 @@ async def random_traffic(dut) -> None:
 @cocotb.test()
 async def one_word_per_cycle(dut) -> None:
     """A consumer that takes whole windows never stops an input of one word per cycle."""
-    await reset(dut)
+    await reset(dut, *INPUTS)
     n_out, n_in = int(dut.OUT_BYTES.value), int(dut.IN_BYTES.value)
     cycles = 300
     words, taken = await traffic(dut, cycles, 1.0, lambda a: n_out if a >= n_out else 0)
@@ -84,38 +76,12 @@ async def one_word_per_cycle(dut) -> None:
     assert taken > 0
 
 
-@pytest.mark.tier(
-    nightly=[
-        "icarus-16-64-1",
-        "icarus-8-8-1",
-        "icarus-4-9-1",
-        "icarus-16-18-1",
-        "icarus-4-8-4",
-        "icarus-16-8-8",
-    ],
-    check=[
-        "icarus-16-16-8",
-        "icarus-16-8-1",
-        "icarus-4-4-1",
-        "icarus-4-8-8",
-        "icarus-8-16-16",
-        "icarus-8-8-8",
-        "verilator-16-16-8",
-        "verilator-4-18-1",
-        "verilator-4-8-8",
-    ],
-)
-@pytest.mark.parametrize(
-    ("sim", "n_in", "n_out", "unit"),
-    [
-        *(
-            ("icarus", *n, 1)
-            for n in ((4, 18), (16, 64), (8, 8), (4, 9), (16, 8), (4, 4), (16, 18))
-        ),
-        *(("icarus", *n) for n in ((4, 8, 4), (8, 8, 8), (16, 16, 8), (16, 8, 8), (4, 8, 8))),
-        *(("verilator", 4, 18, 1), ("verilator", 16, 16, 8), ("verilator", 4, 8, 8)),
-        ("icarus", 8, 16, 16),
-    ],
+@sizes(
+    "sim n_in n_out unit",
+    test="icarus-4-18-1",
+    check="icarus-16-16-8 icarus-16-8-1 icarus-4-4-1 icarus-4-8-8 icarus-8-16-16 icarus-8-8-8 "
+    "verilator-16-16-8 verilator-4-18-1 verilator-4-8-8",
+    nightly="icarus-16-18-1 icarus-16-64-1 icarus-16-8-8 icarus-4-8-4 icarus-4-9-1 icarus-8-8-1",
 )
 def test_byte_gearbox(sim: str, n_in: int, n_out: int, unit: int) -> None:
     params = {"IN_BYTES": n_in, "OUT_BYTES": n_out, "UNIT": unit}

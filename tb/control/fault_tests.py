@@ -6,10 +6,9 @@ Run by test_control, on the same builds.
 
 import random
 
-import cocotb
-
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.regmap import ERROR_CODES
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import join_fields, layout
 from tb.control.neighbours import Neighbours
 from tb.control.test_control import Network, bad_layer, begin, check_runs, layer, network_layers
@@ -25,10 +24,7 @@ async def whole(n: Neighbours) -> None:
     n.log.clear()
     n.silent, n.list_bytes = set(), None
     net = Network(n, 2, 1)
-    n.pulse("host_start")
-    await n.until(n.times("ev_inf_done", 1))
-    await n.idle()
-    net.check(1)
+    await net.once()
 
 
 def the_error(n: Neighbours) -> dict[str, int]:
@@ -38,10 +34,9 @@ def the_error(n: Neighbours) -> dict[str, int]:
     return errors[0].info
 
 
-@cocotb.test()
-async def present_inference(dut) -> None:
+@block_test(begin)
+async def present_inference(n: Neighbours) -> None:
     """A failed transfer of the inference at work counts at once, at any time."""
-    n = await begin(dut)
     told = 0
     for turn in range(12):
         n.log.clear()
@@ -88,10 +83,9 @@ async def fail_ahead(n: Neighbours, inferences: int) -> tuple[dict[str, int], in
     return want, len(n.kinds("ev_inf_done"))
 
 
-@cocotb.test()
-async def next_inference(dut) -> None:
+@block_test(begin)
+async def next_inference(n: Neighbours) -> None:
     """One of the inference after it: the present one ends well, the registers move on, then."""
-    n = await begin(dut)
     for turn in range(6):
         n.log.clear()
         count = 1 + turn % 3
@@ -123,10 +117,9 @@ async def next_inference(dut) -> None:
         await whole(n)
 
 
-@cocotb.test()
-async def next_inference_never(dut) -> None:
+@block_test(begin)
+async def next_inference_never(n: Neighbours) -> None:
     """The stream is stopped before it begins: its error goes with what was fetched ahead."""
-    n = await begin(dut)
     for count in (1, 2):
         n.log.clear()
         n.array_time = 400
@@ -141,10 +134,9 @@ async def next_inference_never(dut) -> None:
         await whole(n)
 
 
-@cocotb.test()
-async def list_in_order(dut) -> None:
+@block_test(begin)
+async def list_in_order(n: Neighbours) -> None:
     """The list ends in an error: layers before it are done, the first one not there is told."""
-    n = await begin(dut)
     for turn in range(10):
         n.log.clear()
         count = random.randint(1, 5)
@@ -171,11 +163,10 @@ async def list_in_order(dut) -> None:
         await whole(n)
 
 
-@cocotb.test()
-async def list_words_on_their_way(dut) -> None:
+@block_test(begin)
+async def list_words_on_their_way(n: Neighbours) -> None:
     """A burst of the list is refused while words of the bursts before it are on the bus: the layers
     whose words come are done, the first one that lacks some is told."""
-    n = await begin(dut)
     for broken in (0, 1, 2, 3):
         for turn in range(4):
             n.log.clear()
@@ -204,10 +195,9 @@ async def list_words_on_their_way(dut) -> None:
             await whole(n)
 
 
-@cocotb.test()
-async def list_behind_a_layer(dut) -> None:
+@block_test(begin)
+async def list_behind_a_layer(n: Neighbours) -> None:
     """The list ends in an error behind a layer that still walks to the array: it is done."""
-    n = await begin(dut)
     for late in range(12):  # cycles after the layer was given to its takers
         n.log.clear()
         n.list_bytes = 96
@@ -224,10 +214,9 @@ async def list_behind_a_layer(dut) -> None:
         await whole(n)
 
 
-@cocotb.test()
-async def changed_list(dut) -> None:
+@block_test(begin)
+async def changed_list(n: Neighbours) -> None:
     """A list that is another one for a later inference: its first new layer does not run."""
-    n = await begin(dut)
     for turn in range(10):
         n.log.clear()
         count = random.randint(1, 4)
@@ -254,10 +243,9 @@ async def changed_list(dut) -> None:
         await whole(n)
 
 
-@cocotb.test()
-async def changed_between_runs(dut) -> None:
+@block_test(begin)
+async def changed_between_runs(n: Neighbours) -> None:
     """Another list for another start is no change."""
-    n = await begin(dut)
     for _ in range(3):
         n.log.clear()
         net = Network(n, random.randint(1, 4), 2)
@@ -283,10 +271,9 @@ async def stuck(n: Neighbours, limit: int) -> dict[str, int]:
     return the_error(n)
 
 
-@cocotb.test()
-async def nothing_moves(dut) -> None:
+@block_test(begin)
+async def nothing_moves(n: Neighbours) -> None:
     """The watchdog: what was waited for, for every one of these."""
-    n = await begin(dut)
     code = ERROR_CODES["WATCHDOG"]
     nothing = {"code": code, "stream": NONE, "addr": 0}
     for limit in (1, 600):
@@ -325,10 +312,9 @@ async def nothing_moves(dut) -> None:
             await whole(n)
 
 
-@cocotb.test()
-async def something_moves(dut) -> None:
+@block_test(begin)
+async def something_moves(n: Neighbours) -> None:
     """No watchdog while data move, or while the host is waited for; 0 turns it off."""
-    n = await begin(dut)
     for port in ("moves", "traffic_read_beat", "traffic_write_beat"):
         n.log.clear()
         net = Network(n, 2, 1)
@@ -371,10 +357,9 @@ async def something_moves(dut) -> None:
     assert not n.kinds("ev_err", "flush")
 
 
-@cocotb.test()
-async def reset_of_a_dead_bus(dut) -> None:
+@block_test(begin)
+async def reset_of_a_dead_bus(n: Neighbours) -> None:
     """A soft reset waits for the end of the bursts, but not longer than the limit."""
-    n = await begin(dut)
     for limit, most in ((1, LEAST), (700, 700)):
         n.dut.cfg_watchdog.value = limit
         n.log.clear()
@@ -398,10 +383,9 @@ async def reset_of_a_dead_bus(dut) -> None:
         await whole(n)
 
 
-@cocotb.test()
-async def dropped_words(dut) -> None:
+@block_test(begin)
+async def dropped_words(n: Neighbours) -> None:
     """A layer that is not complete is dropped, the one at work and the ones in line run on."""
-    n = await begin(dut)
     for turn in range(12):
         n.log.clear()
         before = [layer(int_en=1) for _ in range(turn % 3)]
@@ -423,10 +407,9 @@ async def dropped_words(dut) -> None:
         assert not n.kinds("ev_err", "flush")
 
 
-@cocotb.test()
-async def dropped_nothing(dut) -> None:
+@block_test(begin)
+async def dropped_nothing(n: Neighbours) -> None:
     """The words that are dropped are the host's: a list goes on."""
-    n = await begin(dut)
     for _ in range(4):
         n.log.clear()
         net = Network(n, 4, 1)
@@ -439,10 +422,9 @@ async def dropped_nothing(dut) -> None:
         net.check(1)
 
 
-@cocotb.test()
-async def pending_words(dut) -> None:
+@block_test(begin)
+async def pending_words(n: Neighbours) -> None:
     """Words wait while a start or a reset of the host is pending."""
-    n = await begin(dut)
     n.hold_words = True
     args: list[LayerArg] = [layer() for _ in range(2)]
     n.push(*args)
@@ -454,10 +436,9 @@ async def pending_words(dut) -> None:
     check_runs(n, args)
 
 
-@cocotb.test()
-async def start_acknowledges(dut) -> None:
+@block_test(begin)
+async def start_acknowledges(n: Neighbours) -> None:
     """After an error in host mode the words are discarded; an accepted start ends that."""
-    n = await begin(dut)
     for _ in range(4):
         n.log.clear()
         bad, code = bad_layer()

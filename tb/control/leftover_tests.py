@@ -7,8 +7,7 @@ Run by test_control, on the same builds.
 import random
 from itertools import product
 
-import cocotb
-
+from openkpu_tb.core.block_bench import block_test
 from tb.control.fault_tests import BIAS, CODES, STORE, WEIGHT, the_error
 from tb.control.neighbours import Neighbours
 from tb.control.test_control import Network, begin, check_runs, layer
@@ -37,11 +36,10 @@ async def streamed(n: Neighbours, end: str, count: int) -> None:
     n.on_inf_next = lambda: None
 
 
-@cocotb.test()
-async def host_layers_behind_a_stream(dut) -> None:
+@block_test(begin)
+async def host_layers_behind_a_stream(n: Neighbours) -> None:
     """A transfer of a host's layer counts at once, whatever ran before it and however that ended:
     there is no start in between that would put anything back."""
-    n = await begin(dut)
     for count, end in product((1, 2, 3), ENDS):
         await streamed(n, end, count)
         for chan in random.sample((BIAS, WEIGHT, STORE), 3):

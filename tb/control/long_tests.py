@@ -6,10 +6,9 @@ Run by test_control, on the same builds.
 
 import random
 
-import cocotb
-
 from openkpu.layer.argument import LayerArg
-from tb.control.test_control import Network, begin, check_prefetch, layer
+from openkpu_tb.core.block_bench import block_test
+from tb.control.test_control import Neighbours, Network, begin, check_prefetch, layer
 
 COUNT = 530  # layers
 FAR = 2000  # rows: no layer's maps lie there but those of the first and the last user
@@ -30,11 +29,10 @@ def long_list() -> list[LayerArg]:
     return layers
 
 
-@cocotb.test()
-async def long_stream(dut) -> None:
+@block_test(begin)
+async def long_stream(n: Neighbours) -> None:
     """Two inferences: every layer runs in its turn, with its index; the next image is written when
     the last layer that uses its place is done, and not only when the inference is over."""
-    n = await begin(dut)
     net = Network(n, COUNT, 2, long_list())
 
     def advance() -> None:

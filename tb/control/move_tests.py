@@ -7,9 +7,8 @@ Run by test_control, on the same builds.
 import random
 from itertools import pairwise
 
-import cocotb
-
 from openkpu.layer.argument import LayerArg
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import touches
 from tb.control.neighbours import ALL_THERE, Event, Neighbours
 from tb.control.test_control import Network, begin, check_runs, layer
@@ -187,10 +186,9 @@ def mixed(count: int) -> list[LayerArg]:
     return layers
 
 
-@cocotb.test()
-async def in_a_list(dut) -> None:
+@block_test(begin)
+async def in_a_list(n: Neighbours) -> None:
     """One inference: maps are asked for when their layer's turn has come, and leave with it."""
-    n = await begin(dut)
     early = 0
     for turn in range(14):
         n.log.clear()
@@ -200,18 +198,14 @@ async def in_a_list(dut) -> None:
             layers = [mover(KINDS[turn]), mover(KINDS[turn], load_map=1, store_map=1), *layers[-1:]]
         net = Moves(n, len(layers), 1, layers)
         watch = Watch(n, layers)
-        n.pulse("host_start")
-        await n.until(n.times("ev_inf_done", 1), limit=15000)
-        await n.idle()
-        net.check(1)
+        await net.once(15000)
         early += watch.early
     assert early, "no layer began before its map was there"
 
 
-@cocotb.test()
-async def in_a_stream(dut) -> None:
+@block_test(begin)
+async def in_a_stream(n: Neighbours) -> None:
     """The next inference's pixels come behind the last layer that loads, or uses their place."""
-    n = await begin(dut)
     n.array_time = 300
     ahead = 0
     for turn in range(10):
@@ -239,14 +233,13 @@ async def in_a_stream(dut) -> None:
     assert ahead, "no pixels were asked for ahead of time"
 
 
-@cocotb.test()
-async def pixels_that_come_late(dut) -> None:
+@block_test(begin)
+async def pixels_that_come_late(n: Neighbours) -> None:
     """The reads of the inference after next are out before the next one has its pixels.
 
     No pixels are asked for while a layer in front of them is still to load its map, which comes
     through the same channel.
     """
-    n = await begin(dut)
     inferences, waited = 5, 0
     for _ in range(3):
         n.log.clear()
@@ -268,10 +261,9 @@ async def pixels_that_come_late(dut) -> None:
     assert waited > 100, "the pixels were never last"
 
 
-@cocotb.test()
-async def of_the_host(dut) -> None:
+@block_test(begin)
+async def of_the_host(n: Neighbours) -> None:
     """Layers of the host load and store as well; their maps go by their own addresses."""
-    n = await begin(dut)
     n.dut.cfg_res_adr.value = random.getrandbits(32)
     for _ in range(8):
         n.log.clear()
@@ -294,10 +286,9 @@ async def of_the_host(dut) -> None:
         assert not n.kinds("ev_err", "ev_inf_done", "list_req", "npix_take")
 
 
-@cocotb.test()
-async def dropped(dut) -> None:
+@block_test(begin)
+async def dropped(n: Neighbours) -> None:
     """A soft reset while a map comes, by lines or whole: the next list is right."""
-    n = await begin(dut)
     for turn in range(24):
         n.log.clear()
         n.array_time = 60
@@ -313,7 +304,4 @@ async def dropped(dut) -> None:
         n.log.clear()
         layers = [mover("lines" if turn % 4 < 2 else "small"), mover("lines", load_map=1)]
         net = Moves(n, 2, 1, layers)
-        n.pulse("host_start")
-        await n.until(n.times("ev_inf_done", 1), limit=15000)
-        await n.idle()
-        net.check(1)
+        await net.once(15000)

@@ -53,20 +53,23 @@ def fields(dut) -> PackedView:
 class Channel:
     """A request channel of the DMAC: accepts at random, is quiet once all is sent out."""
 
-    def __init__(self, dut, name: str) -> None:
-        self.dut, self.name, self.held = dut, name, 0
+    def __init__(self, dut, name: str, quiet: str) -> None:
+        self.dut, self.name, self.quiet, self.held = dut, name, quiet, 0
 
     def drive(self) -> None:
         ready = self.held < 3 and random.random() < 0.4
         getattr(self.dut, f"{self.name}_req_ready").value = int(ready)
-        getattr(self.dut, f"traffic_{self.name}_quiet").value = int(self.held == 0)
+        getattr(self.dut, self.quiet).value = int(self.held == 0)
 
-    def sample(self) -> None:
+    def sample(self) -> bool:
+        """True when a request was accepted."""
         valid, ready = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("valid", "ready"))
-        if int(valid.value) and int(ready.value):
+        accepted = bool(int(valid.value) and int(ready.value))
+        if accepted:
             self.held += 1
         elif self.held and random.random() < 0.2:
             self.held -= 1
+        return accepted
 
 
 class Neighbours:
@@ -96,7 +99,7 @@ class Neighbours:
         self.array_time = LATE  # cycles of a layer at most
         self.pixels_asked = self.writer_on = 0  # requests and starts of the pixel writer
         self.pix_adr = self.npix_adr = 0  # registers of the host
-        self.channels = [Channel(dut, name) for name in ("weight", "bias")]
+        self.channels = [Channel(dut, c, f"traffic_{c}_quiet") for c in ("weight", "bias")]
         dut.core_idle.value = dut.traffic_idle.value = 1
 
     def push(self, *args: LayerArg) -> None:

@@ -8,13 +8,14 @@ real bus. Run by test_control, on the same builds.
 """
 
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
 import cocotb
 
 from openkpu.layer.regmap import ERROR_CODES
+from openkpu_tb.core.block_bench import block_test
 from tb.control.fault_tests import CODES, LEAST, LIST, STORE, WEIGHT, the_error, whole
 from tb.control.neighbours import Neighbours
 from tb.control.test_control import Network, bad_layer, begin, layer, network_layers
@@ -192,10 +193,9 @@ async def three_of_a_stream(dut) -> None:
     await every_order(dut, 3, 60)
 
 
-@cocotb.test()
-async def stopped_before(dut) -> None:
+@block_test(begin)
+async def stopped_before(n: Neighbours) -> None:
     """The stream ends before the inference that failed begins: nobody reads any of it."""
-    n = await begin(dut)
     ahead = [failure for failure in FAILURES if failure.ahead]
     for some in permutations(ahead, 2):
         run = Stream(n, random.randrange(2), 1)
@@ -253,10 +253,25 @@ async def settle(n: Neighbours) -> list[dict[str, int]]:
     return [e.info for e in n.kinds("ev_err")]
 
 
-@cocotb.test()
-async def around_the_change(dut) -> None:
+async def around(
+    n: Neighbours, prepare: Begin, event: str, failure: Failure, run: Stream, gap: int = 0
+) -> AsyncIterator[tuple[int, dict[str, int], dict[str, int]]]:
+    """A failure in each cycle near an event; how far from it, how it would be reported, the error.
+
+    ``gap``: cycles until layers that stand still may go on.
+    """
+    for offset in NEAR:
+        at = await cycles_to(n, prepare, event)
+        want = await meet(n, prepare, at + offset, failure, run, "" if offset else event)
+        await n.steps(gap)
+        (error,) = await settle(n)
+        yield offset, want, error
+        await whole(n)
+
+
+@block_test(begin)
+async def around_the_change(n: Neighbours) -> None:
     """A failure of the next inference in every cycle around the one in which that one begins."""
-    n = await begin(dut)
     for failure in (f for f in FAILURES if f.ahead):
         run = Stream(n, 0, 2)
 
@@ -265,22 +280,16 @@ async def around_the_change(dut) -> None:
             n.silent = set()
             run.starve((failure,))
 
-        for offset in NEAR:
-            at = await cycles_to(n, prepare, "inf_next")
-            same = "inf_next" if offset == 0 else ""
-            want = await meet(n, prepare, at + offset, failure, run, same)
-            (error,) = await settle(n)
+        async for _, want, error in around(n, prepare, "inf_next", failure, run):
             run.check(failure, error, want)
-            await whole(n)
 
 
-@cocotb.test()
-async def around_a_refusal(dut) -> None:
+@block_test(begin)
+async def around_a_refusal(n: Neighbours) -> None:
     """A failure around the cycle in which a layer of its list is refused, or found changed.
 
     Data of the layers before end the run, the list behind the layer does not.
     """
-    n = await begin(dut)
     for failure in FAILURES:
         bad, code = bad_layer()
         event = "list_changed" if failure.ahead else "dec_err"
@@ -306,24 +315,17 @@ async def around_a_refusal(dut) -> None:
                 await n.until(n.times("list_req", 2))
             run.starve((failure,))
 
-        for offset in NEAR:
-            at = await cycles_to(n, prepare, event)
-            same = event if offset == 0 else ""
-            want = await meet(n, prepare, at + offset, failure, run, same)
-            if failure.ahead or failure.chan == LIST:
-                await n.steps(60)
-            (error,) = await settle(n)
+        gap = 60 if failure.ahead or failure.chan == LIST else 0
+        async for offset, want, error in around(n, prepare, event, failure, run, gap):
             if failure.chan == LIST:
                 code = ERROR_CODES["LIST_CHANGED"] if failure.ahead else code
                 want = {"code": code, "layer": 1, "stream": LIST, "addr": 0}
             assert error == want | {"waits": 0}, f"{failure}, {offset} cycles from {event}"
-            await whole(n)
 
 
-@cocotb.test()
-async def around_the_watchdog(dut) -> None:
+@block_test(begin)
+async def around_the_watchdog(n: Neighbours) -> None:
     """A failure around the watchdog's: one error, and a transfer before the watchdog."""
-    n = await begin(dut)
     for failure in FAILURES:
         run = Stream(n, 0, 1)
 
@@ -331,22 +333,16 @@ async def around_the_watchdog(dut) -> None:
             await run.begin(failure.ahead if failure.chan == LIST else None)
             n.dut.cfg_watchdog.value = LEAST
 
-        for offset in NEAR:
-            at = await cycles_to(n, prepare, "stuck")
-            same = "stuck" if offset == 0 else ""
-            want = await meet(n, prepare, at + offset, failure, run, same)
-            (error,) = await settle(n)
+        async for offset, want, error in around(n, prepare, "stuck", failure, run):
             first = offset <= 0 and not failure.ahead and failure.chan != LIST
             text = f"{failure}, {offset} cycles from the watchdog's: {error}"
             assert (error == want | {"waits": 0}) == first, text
             assert first or error["code"] == ERROR_CODES["WATCHDOG"], text
-            await whole(n)
 
 
-@cocotb.test()
-async def around_a_reset(dut) -> None:
+@block_test(begin)
+async def around_a_reset(n: Neighbours) -> None:
     """A failure around a soft reset: of what it leaves behind the next run knows nothing."""
-    n = await begin(dut)
     for failure in FAILURES:
         run = Stream(n, random.randrange(2), 1)
         for offset in NEAR:
@@ -373,10 +369,9 @@ async def around_a_reset(dut) -> None:
             await whole(n)
 
 
-@cocotb.test()
-async def refusal_at_the_drain(dut) -> None:
+@block_test(begin)
+async def refusal_at_the_drain(n: Neighbours) -> None:
     """A refused layer that waits is reported as soon as the layers before it are done."""
-    n = await begin(dut)
     for good in (1, 2, 3):
         n.log.clear()
         n.silent = {"seq_done"}

@@ -3,11 +3,11 @@
 
 import random
 
-import cocotb
 import pytest
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import ERROR_CODES, LayerArg
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import touches
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
@@ -78,10 +78,9 @@ def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
         assert before.cycle < event.cycle
 
 
-@cocotb.test()
-async def host_layers(dut) -> None:
+@block_test(begin)
+async def host_layers(n: Neighbours) -> None:
     """Layers of the FIFO run in order; done interrupt with int_en, result FIFO with send only."""
-    n = await begin(dut)
     for name in CONFIGURATION:  # of task lists: without effect here
         field = getattr(n.dut, f"cfg_{name}")
         field.value = random.getrandbits(len(field))
@@ -155,6 +154,13 @@ class Network:
             self.config[f"{name}_adr"] = (self.config[f"{name}_adr"] + step) & 0xFFFFFFFF
         self._write()
 
+    async def once(self, limit: int = 20000) -> None:
+        """Start and check an inference."""
+        self.n.pulse("host_start")
+        await self.n.until(self.n.times("ev_inf_done", 1), limit=limit)
+        await self.n.idle()
+        self.check(1)
+
     async def stream(self, inferences: int, limit: int) -> None:
         """Run and check a stream; AI_CFG falls back as its last inference begins."""
         n = self.n
@@ -216,26 +222,21 @@ class Network:
         assert all(a.cycle < b.cycle for a, b in ends)
 
 
-@cocotb.test()
-async def task_list(dut) -> None:
+@block_test(begin)
+async def task_list(n: Neighbours) -> None:
     """One inference: list, pixels before the first layer, result after the last, then idle."""
-    n = await begin(dut)
     for count in (1, 2, 7):
         n.log.clear()
         net = Network(n, count, 1)
-        n.pulse("host_start")
-        await n.until(lambda: n.kinds("ev_inf_done"))
-        await n.idle()
-        net.check(1)
+        await net.once()
         assert len(n.kinds("list_req")) == 1 and not n.kinds("inf_next", "flush")
         order = [e.kind for e in n.kinds("pixel_req", "run", "result", "ev_inf_done")]
         assert order == ["pixel_req", *["run"] * count, "result", "ev_inf_done"]
 
 
-@cocotb.test()
-async def continuous(dut) -> None:
+@block_test(begin)
+async def continuous(n: Neighbours) -> None:
     """Inference after inference; the next list is read ahead; stop ends after the present one."""
-    n = await begin(dut)
     for count in (1, 3):
         n.log.clear()
         net = Network(n, count, 2)
@@ -269,10 +270,9 @@ def _forget_ahead(n: Neighbours, inferences: int) -> None:
     n.log = [e for e in n.log if not any(e is other for other in ahead)]
 
 
-@cocotb.test()
-async def last_of_a_stream(dut) -> None:
+@block_test(begin)
+async def last_of_a_stream(n: Neighbours) -> None:
     """AI_CFG falls back to one inference as the last one begins: no list is read for another."""
-    n = await begin(dut)
     for count, n.array_time in ((2, 30), (1, 30), (2, 400), (1, 400)):
         n.log.clear()
         net = Network(n, count, 2)
@@ -323,10 +323,9 @@ def check_prefetch(net: Network, inferences: int) -> int:
     return early
 
 
-@cocotb.test()
-async def prefetch(dut) -> None:
+@block_test(begin)
+async def prefetch(n: Neighbours, dut) -> None:
     """The next inference's pixels: not before the fully connected stage or their place is free."""
-    n = await begin(dut)
     seen = {"dense": 0, "free": 0, "kept": 0, "read again": 0}
     for turn in range(16):
         n.log.clear()
@@ -344,10 +343,9 @@ async def prefetch(dut) -> None:
     assert all(seen.values()), seen
 
 
-@cocotb.test()
-async def mode_at_the_start(dut) -> None:
+@block_test(begin)
+async def mode_at_the_start(n: Neighbours) -> None:
     """The mode in the cycle of the start decides whether weights are kept, not the one after it."""
-    n = await begin(dut)
     for more in (1, 0):
         n.log.clear()
         net = Network(n, 2, 2, [LayerArg.make(2, 3, 3, 2, kernel=1) for _ in range(2)])
@@ -363,10 +361,9 @@ async def mode_at_the_start(dut) -> None:
         assert [e.info["reuse"] for e in n.kinds("fetch")] == [0, 0, *[more] * 4]
 
 
-@cocotb.test()
-async def refused_layer(dut) -> None:
+@block_test(begin)
+async def refused_layer(n: Neighbours) -> None:
     """Layers before the illegal one finish; then the error; words are dropped until told."""
-    n = await begin(dut)
     for good in (0, 1, 3):
         n.log.clear()
         before = [layer(int_en=1) for _ in range(good)]
@@ -413,36 +410,28 @@ async def only(n: Neighbours, good: LayerArg) -> None:
     assert len(n.kinds("ev_err")) == 1
 
 
-@cocotb.test()
-async def acknowledge_inside_a_layer(dut) -> None:
-    """Half a layer was discarded when the acknowledge comes: the other half is discarded too."""
-    n = await begin(dut)
-    rest, good = await refuse_and_drop_half(n)
-    n.pulse("host_ack")
-    await n.steps(10)
-    n.words += rest
-    await n.until(lambda: not n.words)
-    await n.steps(2)
-    n.push(good)
-    await only(n, good)
+@block_test(begin)
+async def acknowledge_inside_a_layer(n: Neighbours) -> None:
+    """Half a layer was discarded when the acknowledge comes: the other half is discarded too, with
+    the next layer behind it in the FIFO already, of which no word may get lost, or later."""
+    for waiting in (False, True):
+        n.log.clear()
+        rest, good = await refuse_and_drop_half(n)
+        n.pulse("host_ack")
+        await n.steps(10)
+        n.words += rest
+        if not waiting:
+            await n.until(lambda: not n.words)
+            await n.steps(2)
+        n.push(good)
+        await only(n, good)
+        n.pulse("host_soft_reset")
+        await n.idle()
 
 
-@cocotb.test()
-async def acknowledge_with_words_waiting(dut) -> None:
-    """The same with the next layer already in the FIFO: none of its words may get lost."""
-    n = await begin(dut)
-    rest, good = await refuse_and_drop_half(n)
-    n.pulse("host_ack")
-    await n.steps(10)
-    n.words += rest
-    n.push(good)
-    await only(n, good)
-
-
-@cocotb.test()
-async def refused_in_a_list(dut) -> None:
+@block_test(begin)
+async def refused_in_a_list(n: Neighbours) -> None:
     """An illegal layer in a list: error with its index, everything stops, a new start runs."""
-    n = await begin(dut)
     net = Network(n, 4, 1)
     bad, code = bad_layer()
     args = [*net.layers[:2], bad, net.layers[3]]
@@ -455,16 +444,12 @@ async def refused_in_a_list(dut) -> None:
     assert len(n.kinds("run")) == 2 and not n.kinds("ev_inf_done", "result")
     n.log.clear()
     net = Network(n, 2, 1)
-    n.pulse("host_start")
-    await n.until(lambda: n.kinds("ev_inf_done"))
-    await n.idle()
-    net.check(1)
+    await net.once()
 
 
-@cocotb.test()
-async def soft_reset(dut) -> None:
+@block_test(begin)
+async def soft_reset(n: Neighbours) -> None:
     """At any time, in either mode: no error, nothing more is started, the next layers are whole."""
-    n = await begin(dut)
     for turn in range(16):
         n.log.clear()
         if turn % 2:

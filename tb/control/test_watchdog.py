@@ -6,11 +6,10 @@ docs/programming.md section 10. A flush follows `stuck` at once, as the controll
 
 import random
 
-import cocotb
 import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import join_fields, layout
 from openkpu_tb.simrun import SIMS, run_bench
 
@@ -22,18 +21,8 @@ OWNER = layout("owner")
 WAITING = layout("waiting", OWNER_BITS=sum(width for _, width in OWNER.values()))
 
 
-class Bench:
-    def __init__(self, dut) -> None:
-        self.dut = dut
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        for name in INPUTS:
-            getattr(dut, name).value = 0
-
-    async def reset(self) -> None:
-        self.dut.rst.value = 1
-        await ClockCycles(self.dut.clk, 3)
-        self.dut.rst.value = 0
-        await RisingEdge(self.dut.clk)
+class Bench(BlockBench):
+    inputs = INPUTS
 
     async def until(self, name: str, most: int) -> int:
         """Cycles until an output is high; ``most`` + 1 when it is not within ``most``."""
@@ -69,29 +58,23 @@ class Bench:
         await RisingEdge(self.dut.clk)
 
 
-@cocotb.test()
-async def limits(dut) -> None:
+@block_test(Bench)
+async def limits(bench: Bench, dut) -> None:
     """So many cycles without progress, 256 at least; each pulse of progress begins anew."""
-    bench = Bench(dut)
-    await bench.reset()
     for limit in (1, 255, 256, 257, 300, 511, 512, 1025):
         most = max(limit, LEAST)
         await bench.work(limit)
         for _ in range(3):
             await bench.never(random.randint(most // 2, most - LATE))
-            dut.progress.value = 1
-            await RisingEdge(dut.clk)
-            dut.progress.value = 0
+            await bench.pulse(progress=1)
         took = await bench.until("stuck", most + 2 * LATE)
         assert most <= took + 1 <= most + LATE, f"after {took} cycles of {most}"
         await bench.flushed(random.randint(1, 9))
 
 
-@cocotb.test()
-async def high_limits(dut) -> None:
+@block_test(Bench)
+async def high_limits(bench: Bench) -> None:
     """All 32 bits of the limit count: whichever is set, it is a long time."""
-    bench = Bench(dut)
-    await bench.reset()
     for bit in range(10, 32):
         for limit in (1 << bit, 1 << bit | 1, (1 << 32) - (1 << bit)):
             await bench.work(limit)
@@ -99,11 +82,9 @@ async def high_limits(dut) -> None:
             await bench.flushed(1)
 
 
-@cocotb.test()
-async def idle_is_no_wait(dut) -> None:
+@block_test(Bench)
+async def idle_is_no_wait(bench: Bench, dut) -> None:
     """What is not at work waits for the host: that does not count, neither then nor afterwards."""
-    bench = Bench(dut)
-    await bench.reset()
     dut.limit.value = 300
     for _ in range(4):
         dut.works.value = 0
@@ -114,11 +95,9 @@ async def idle_is_no_wait(dut) -> None:
     await bench.flushed(3)
 
 
-@cocotb.test()
-async def turned_off(dut) -> None:
+@block_test(Bench)
+async def turned_off(bench: Bench, dut) -> None:
     """With 0 nothing is ended, however long it stood still before the write."""
-    bench = Bench(dut)
-    await bench.reset()
     await bench.work(0)
     await bench.never(OFF + 1000)
     await bench.flushed(1)
@@ -129,11 +108,9 @@ async def turned_off(dut) -> None:
     await bench.flushed(1)
 
 
-@cocotb.test()
-async def waited_for(dut) -> None:
+@block_test(Bench)
+async def waited_for(bench: Bench, dut) -> None:
     """The bus first, then pixels, array, output; else the words of a list."""
-    bench = Bench(dut)
-    await bench.reset()
     for turn in range(40):
         why = random.choice((0, 0, 1, 2, 3))
         flags = [turn >> i & 1 for i in range(3)]
@@ -148,11 +125,9 @@ async def waited_for(dut) -> None:
         await bench.flushed(1)
 
 
-@cocotb.test()
-async def bus_given_up(dut) -> None:
+@block_test(Bench)
+async def bus_given_up(bench: Bench, dut) -> None:
     """From `stuck` to the end of the flush; in any other flush after the limit, 65536 for 0."""
-    bench = Bench(dut)
-    await bench.reset()
     for length in (1, 2, 40, 400):
         await bench.work(1)
         assert await bench.until("give_up", LEAST + LATE) <= LEAST + LATE
@@ -163,11 +138,11 @@ async def bus_given_up(dut) -> None:
             assert not int(dut.stuck.value) or not cycle
             await RisingEdge(dut.clk)
         await bench.flushed(1)
-    for limit, most in ((1, LEAST), (700, 700), (0, OFF)):
+    for limit, most, works in ((1, LEAST, 1), (700, 700, 0), (1, LEAST, 0), (0, OFF, 0)):
         before = random.randint(100, 200)  # cycles without progress before the flush do not count
         await bench.work(limit)
         await bench.never(before)
-        dut.flush.value = 1
+        dut.flush.value, dut.works.value = 1, works  # the work may end with the flush
         await ClockCycles(dut.clk, most - LATE)
         assert not int(dut.give_up.value), "too early"
         assert await bench.until("give_up", 3 * LATE) <= 2 * LATE

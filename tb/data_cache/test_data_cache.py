@@ -11,15 +11,15 @@ from collections import Counter
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer import airam
+from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import PackedView
-from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.data_cache.requesters import LEAD, Move, Port, Weights, check_weights, drive_weights
 from tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
 
@@ -41,8 +41,10 @@ def in_a_row(*periods: int) -> int:
     return cycles
 
 
-class Bench:
+class Bench(BlockBench):
     """All requesters of the AI RAM, a cycle at a time."""
+
+    inputs = INPUTS
 
     def __init__(self, dut, rates: dict[str, float]) -> None:
         lanes, path = int(dut.AHB_W.value) // 8, int(dut.PATH.value)
@@ -57,7 +59,7 @@ class Bench:
             "kept_req": (layout("req", OWNER_BITS=OWNER_BITS), "weights_"),
             "kept": (layout("kept"), "kept_"),
         }
-        self.dut = PackedView(dut, ports)
+        super().__init__(PackedView(dut, ports))
         self.lanes, self.path = lanes, path
         self.rows, self.patience = int(dut.ROWS.value), int(dut.PATIENCE.value)
         self.size = 64 * self.rows
@@ -357,8 +359,7 @@ class Bench:
             port.p = 0.0
         while any(self.moves.values()) or self.weights or any(p.asks for p in self.ports.values()):
             await self.step()
-        for _ in range(5):
-            await self.step()
+        await self.steps(5)
 
 
 def evenly(p: float, **others: float) -> dict[str, float]:
@@ -378,8 +379,8 @@ async def all_at_once(dut) -> None:
     """Several mixes of requests; the memory holds what was written, and nothing else changed."""
     met: Counter[str] = Counter()
     for n, rates in enumerate(RATES):
-        await reset(dut, *INPUTS, start_clock=n == 0)
         bench = Bench(dut, rates)
+        await bench.reset()
         await bench.fill_all()
         for _ in range(1600):
             await bench.step()
@@ -399,13 +400,12 @@ async def all_at_once(dut) -> None:
 @cocotb.test()
 async def stop_any_time(dut) -> None:
     """Stop drops load and unload; the others go on, and the next maps are whole."""
-    await reset(dut, *INPUTS)
     bench = Bench(dut, evenly(0.6))
+    await bench.reset()
     await bench.fill_all()
     dropped: Counter[str] = Counter()
     for _ in range(12):
-        for _ in range(random.randint(30, 250)):
-            await bench.step()
+        await bench.steps(random.randint(30, 250))
         for move in bench.moves.values():
             if move is not None and move.wait == 0:
                 move.wait = LEAD  # none begins in this cycle
@@ -418,27 +418,19 @@ async def stop_any_time(dut) -> None:
         bench.flux[:], bench.kept[:] = False, False
         for port in bench.ports.values():
             port.p = 0.6
-    for _ in range(3000):
-        await bench.step()
-        if bench.met["load"] > 2 and all(bench.met[way] for way in WAYS):
-            break
+    await bench.run_until(lambda: bench.met["load"] > 2 and all(map(bench.met.get, WAYS)), 3000)
     await bench.drain()
     await bench.compare_all()
     assert dropped["load"] and dropped["unload"], "nothing was under way at a stop"
     assert bench.met["load"] and all(bench.met[way] for way in WAYS), "no map after a stop"
 
 
-@pytest.mark.tier(nightly=["icarus-32-16-128-8-0"], check=["verilator-64-32-128-8-1"])
-@pytest.mark.parametrize(
-    ("sim", "bus", "path", "rows", "patience", "keep"),
-    [
-        ("icarus", 32, 16, 128, 8, 0),
-        ("icarus", 32, 64, 64, 4, 1),
-        ("verilator", 64, 32, 128, 8, 1),
-        pytest.param("icarus", 128, 128, 128, 8, 1, marks=pytest.mark.nightly),
-        pytest.param("verilator", 32, 64, 128, 8, 0, marks=pytest.mark.nightly),
-        pytest.param("verilator", 128, 16, 128, 4, 1, marks=pytest.mark.nightly),
-    ],
+@sizes(
+    "sim bus path rows patience keep",
+    test="icarus-32-64-64-4-1",
+    check="verilator-64-32-128-8-1",
+    nightly="icarus-128-128-128-8-1 icarus-32-16-128-8-0 verilator-128-16-128-4-1 "
+    "verilator-32-64-128-8-0",
 )
 def test_data_cache(sim: str, bus: int, path: int, rows: int, patience: int, keep: int) -> None:
     sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v", "rtl/lib/fifo_sync.v"]

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import cocotb
 import pytest
-from cocotb.clock import Clock
-from cocotb.triggers import ReadOnly, RisingEdge
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
 from openkpu_tb.core.descriptor import layout
-from openkpu_tb.core.pipeline_bench import join_words
+from openkpu_tb.core.pipeline_bench import join_words, start_clock
 from openkpu_tb.simrun import SIMS, run_bench
 
 ORDER = (0, 3, 1, 2)  # list, pixel, bias, weight
@@ -87,7 +86,7 @@ class Reference:
 class Bench:
     def __init__(self, dut) -> None:
         self.dut = dut
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+        start_clock(dut)
         width = int(dut.AHB_W.value) // 8
         self.guard = layout("guard")
         self.ow = width.bit_length() - 1
@@ -158,8 +157,7 @@ async def check(bench: Bench, cycles: int) -> dict[str, int]:
     bench.situation({"hold": 0, "refuse_hold": 0, "ready": 0, "fail": 0})
     bench.propose({"want": 0, "store": 0, "one": 0})
     dut.rst.value = 1
-    for _ in range(2):
-        await RisingEdge(dut.clk)
+    await ClockCycles(dut.clk, 2)
     dut.rst.value = 0
     chance: dict[str, float] = {}
     for cycle in range(cycles):

@@ -11,6 +11,7 @@ from openkpu_tb.core.descriptor import join_fields, layout, pack_descriptor
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import SIMS, run_bench
+from tb.control.neighbours import Channel
 
 INPUTS = (
     "start",
@@ -64,31 +65,20 @@ def requests(fields: dict[str, int], reuse: bool) -> tuple[list[Request], list[R
     return weights, [*table, (fields["baddr"], 8 * fields["o"], owner, 0)] if table else []
 
 
-class Channel:
-    """A request channel of the DMAC: accepts at random, is quiet once all was sent out."""
+class Requests(Channel):
+    """A request channel that keeps what it was asked for."""
 
     def __init__(self, dut, name: str) -> None:
-        self.dut, self.name = dut, name
+        super().__init__(dut, name, f"{name}_quiet")
         self.seen: list[Request] = []
-        self.held = 0  # requests that are not sent out yet
-
-    def drive(self) -> None:
-        ready = self.held < 3 and random.random() < 0.5
-        getattr(self.dut, f"{self.name}_req_ready").value = int(ready)
-        getattr(self.dut, f"{self.name}_quiet").value = int(self.held == 0)
 
     def sample(self) -> bool:
-        """True when a request was accepted."""
-        valid, ready = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("valid", "ready"))
-        accepted = bool(int(valid.value) and int(ready.value))
+        accepted = super().sample()
         if accepted:
             ports = (getattr(self.dut, f"{self.name}_req_{n}") for n in ("addr", "len", "owner"))
             address, length, owner = (int(port.value) for port in ports)
             kept = int(self.dut.weight_req_kept.value) if self.name == "weight" else 0
             self.seen.append((address, length, owner, kept))
-            self.held += 1
-        elif self.held and random.random() < 0.1:
-            self.held -= 1
         return accepted
 
 
@@ -100,7 +90,7 @@ def packed(dut) -> PackedView:
 
 async def play(dut: PackedView, inferences: int) -> None:
     """Layers of so many inferences; borders only when all before them is sent out."""
-    weights, biases = Channel(dut, "weight"), Channel(dut, "bias")
+    weights, biases = Requests(dut, "weight"), Requests(dut, "bias")
     due_w: list[Request] = []
     due_b: list[Request] = []
     borders, firsts, starts = 0, 0, 0
@@ -156,7 +146,7 @@ async def dropped(dut) -> None:
     await reset(dut, *INPUTS)
     view = packed(dut)
     for turn in range(40):
-        channels = Channel(view, "weight"), Channel(view, "bias")
+        channels = Requests(view, "weight"), Requests(view, "bias")
         fields = layer(first=bool(turn % 2)) | {"loads": 7}
         dut.desc.value, dut.reuse.value, dut.start.value = pack_descriptor(fields), 0, 1
         for _ in range(random.randint(1, 25)):

@@ -5,22 +5,13 @@ import random
 from collections import deque
 
 import cocotb
-import pytest
-from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
+from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
-
-async def reset(dut) -> None:
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-    for name in ("flush", "in_valid", "in_data", "out_ready"):
-        getattr(dut, name).value = 0
-    dut.rst.value = 1
-    for _ in range(3):
-        await RisingEdge(dut.clk)
-    dut.rst.value = 0
-    await RisingEdge(dut.clk)
+INPUTS = ("flush", "in_valid", "in_data", "out_ready")
 
 
 def slowest_word(dut) -> int:
@@ -73,7 +64,7 @@ async def traffic(dut, cycles: int, p_in: float, p_out: float, p_flush: float) -
 @cocotb.test()
 async def random_traffic(dut) -> None:
     """All mixes of fast and slow ends, with flushes; the FIFO gets full and empty."""
-    await reset(dut)
+    await reset(dut, *INPUTS)
     depth = int(dut.DEPTH.value)
     for p_in, p_out in ((0.9, 0.2), (0.2, 0.9), (0.6, 0.6), (1.0, 0.0)):
         passed, most = await traffic(dut, 12 * depth + 60, p_in, p_out, 0.0)
@@ -86,7 +77,7 @@ async def random_traffic(dut) -> None:
 async def one_word_per_cycle(dut) -> None:
     """With both ends always ready a FIFO of three or more words passes one word per cycle; one
     whose words walk pauses when it is full."""
-    await reset(dut)
+    await reset(dut, *INPUTS)
     cycles = 200
     passed, _ = await traffic(dut, cycles, 1.0, 1.0, 0.0)
     depth = int(dut.DEPTH.value)
@@ -98,10 +89,9 @@ async def one_word_per_cycle(dut) -> None:
 
 @cocotb.test()
 async def reset_empties(dut) -> None:
-    await reset(dut)
+    await reset(dut, *INPUTS)
     dut.in_valid.value = 1
-    for _ in range(4):
-        await RisingEdge(dut.clk)
+    await ClockCycles(dut.clk, 4)
     dut.in_valid.value = 0
     dut.rst.value = 1
     await RisingEdge(dut.clk)
@@ -112,33 +102,24 @@ async def reset_empties(dut) -> None:
         assert int(dut.out_valid.value) == 0
 
 
-@pytest.mark.tier(check=["icarus-5", "icarus-16", "verilator-5"])
-@pytest.mark.parametrize(
-    ("sim", "depth"), [("icarus", 2), ("icarus", 5), ("icarus", 16), ("verilator", 5)]
-)
+@sizes("sim depth", test="icarus-2", check="icarus-5 icarus-16 verilator-5")
 def test_fifo_sync(sim: str, depth: int) -> None:
     sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
     params = {"DEPTH": depth, "WIDTH": 19}
     run_bench(sim, "fifo_sync", sources, "tb.fifo.test_fifo", params=params)
 
 
-@pytest.mark.tier(check=["icarus-24", "verilator-3"])
-@pytest.mark.parametrize(("sim", "depth"), [("icarus", 3), ("icarus", 24), ("verilator", 3)])
+@sizes("sim depth", test="icarus-3", check="icarus-24 verilator-3")
 def test_fifo_ram(sim: str, depth: int) -> None:
     sources = ["rtl/lib/fifo_ram.v", "rtl/lib/ram_1r1w.v"]
     params = {"DEPTH": depth, "WIDTH": 33}
     run_bench(sim, "fifo_ram", sources, "tb.fifo.test_fifo", params=params)
 
 
-@pytest.mark.tier(
-    check=["icarus-2-1", "icarus-4-0", "icarus-5-1", "verilator-4-0", "verilator-2-1"]
-)
-@pytest.mark.parametrize(
-    ("sim", "depth", "bypass"),
-    [
-        *(("icarus", *n) for n in ((1, 0), (2, 1), (4, 0), (5, 1))),
-        *(("verilator", *n) for n in ((4, 0), (2, 1))),
-    ],
+@sizes(
+    "sim depth bypass",
+    test="icarus-1-0",
+    check="icarus-2-1 icarus-4-0 icarus-5-1 verilator-2-1 verilator-4-0",
 )
 def test_fifo_regs(sim: str, depth: int, bypass: int) -> None:
     params = {"DEPTH": depth, "WIDTH": 33, "BYPASS": bypass}

@@ -4,10 +4,10 @@
 import random
 
 import cocotb
-import pytest
 from cocotb.triggers import Timer
 
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 TAPS, MANTISSA, PIXEL, WEIGHT, PRODUCT = 9, 11, 8, 16, 19  # units of a cascade; widths in bits
 LOW = 8  # bits of B's mantissa that the first unit of a lane has
@@ -77,20 +77,11 @@ async def lends_and_passes(dut) -> None:
     assert min(lent) > 50
 
 
-# all cascades of a kernel have lanes of one row: n_y lanes, or a multiple, are a row of C
-@pytest.mark.tier(
-    nightly=["verilator-4-2-2-4"],
-    check=["verilator-16-4-4-2", "verilator-64-16-4-8", "verilator-8-8-2-2"],
-)
-@pytest.mark.parametrize(
-    ("sim", "lanes", "cols", "n_y", "n_z"),
-    [
-        ("icarus", 8, 8, 2, 2),
-        ("verilator", 8, 8, 2, 2),
-        ("verilator", 4, 2, 2, 4),
-        ("verilator", 16, 4, 4, 2),
-        ("verilator", 64, 16, 4, 8),
-    ],
+@sizes(
+    "sim lanes cols n_y n_z",
+    test="icarus-8-8-2-2",
+    check="verilator-16-4-4-2 verilator-64-16-4-8 verilator-8-8-2-2",
+    nightly="verilator-4-2-2-4",
 )
 def test_fp16_share(sim: str, lanes: int, cols: int, n_y: int, n_z: int) -> None:
     params = {"LANES": lanes, "COLS": cols, "ROWS": lanes // cols, "N_Y": n_y, "N_Z": n_z}

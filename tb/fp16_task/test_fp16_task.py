@@ -4,10 +4,7 @@
 import random
 from dataclasses import dataclass, field
 
-import cocotb
 import numpy as np
-import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic import fp16
@@ -17,8 +14,10 @@ from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.decoded import Sizes
 from openkpu.products.matmul_fp16 import layer_of
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import describe_layer, layout, pack_descriptor
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 ROWS = 4096  # of the AI RAM
 TAPS = 9
@@ -69,20 +68,17 @@ class Ring:
             self.bench.memory[place] = self.bench.noise.integers(0, 1 << 16, (TAPS, self.bench.n_z))
 
 
-class Bench:
+class Bench(BlockBench):
+    inputs = "start", "desc", "fill_gnt", "fill_data", "writeback_gnt", "ring_row", "wrow_filled"
+    inputs += "weights", "products"
+
     def __init__(self, dut) -> None:
-        self.dut = dut
+        super().__init__(dut)
         self.path, self.lanes = int(dut.PATH.value), int(dut.LANES.value)
         self.cols, self.rows = int(dut.COLS.value), int(dut.ROWS.value)
         self.n_y, self.n_z = int(dut.N_Y.value), int(dut.N_Z.value)
         self.wbuf_rows = int(dut.WBUF_ROWS.value)
         self.write = layout("rowwrite", PATH=self.path, PB=self.path.bit_length() - 1)
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        for name in (
-            *("start", "desc", "fill_gnt", "fill_data", "writeback_gnt", "ring_row"),
-            *("wrow_filled", "weights", "products"),
-        ):
-            getattr(dut, name).value = 0
         self.noise = np.random.default_rng(random.getrandbits(32))
         self.ram = self.noise.integers(0, 256, ROWS * 64, dtype=np.uint8)
         self.memory = self.noise.integers(0, 1 << 16, (self.wbuf_rows, TAPS, self.n_z))
@@ -91,10 +87,7 @@ class Bench:
     async def reset(self) -> None:
         """Behind it nothing is lent, counted or asked for until a product starts."""
         dut = self.dut
-        dut.rst.value = 1
-        for _ in range(3):
-            await RisingEdge(dut.clk)
-        dut.rst.value = 0
+        await super().reset()
         for _ in range(12):
             await RisingEdge(dut.clk)
             assert not int(dut.lend_valid.value) and not int(dut.macs.value)
@@ -106,9 +99,7 @@ class Bench:
         self.dut.desc.value = pack_descriptor(describe_layer(arg, sizes))
         self.dut.ring_row.value = self.ring_row
         self.dut.wrow_filled.value = self.ring_row
-        self.dut.start.value = 1
-        await RisingEdge(self.dut.clk)
-        self.dut.start.value = 0
+        await self.pulse(start=1)
         self.dut.ring_row.value = random.randrange(4 * self.wbuf_rows)  # of the start alone
 
     def multiplied(self) -> int:
@@ -221,16 +212,9 @@ class Bench:
         return work
 
 
-async def begin(dut) -> Bench:
-    bench = Bench(dut)
-    await bench.reset()
-    return bench
-
-
-@cocotb.test()
-async def any_product(dut) -> None:
+@block_test(Bench)
+async def any_product(bench: Bench) -> None:
     """Random sizes, layouts and numbers, granted at once or late."""
-    bench = await begin(dut)
     for turn in range(36):
         n = random.choice(LAYOUTS)
         m, k = random.randrange(1, 3 * bench.n_z + 2), random.randrange(1, 40)
@@ -241,10 +225,9 @@ async def any_product(dut) -> None:
         await bench.product(a, b, bool(turn & 1), rates)
 
 
-@cocotb.test()
-async def extremes(dut) -> None:
+@block_test(Bench)
+async def extremes(bench: Bench) -> None:
     """Largest sums, cancellation to the last bit, ties, infinities and NaN in every place."""
-    bench = await begin(dut)
     least, most = 2.0**-24, 65504.0
     rows = [
         [most, most, least, 1.0],
@@ -280,10 +263,9 @@ async def extremes(dut) -> None:
         await bench.product(a, b, False)
 
 
-@cocotb.test()
-async def long_sums(dut) -> None:
+@block_test(Bench)
+async def long_sums(bench: Bench) -> None:
     """As many numbers in a row of A as the weight buffer holds; and a few less."""
-    bench = await begin(dut)
     most = TAPS * bench.wbuf_rows
     for k in (most, most - random.randrange(1, 60)):
         a, b = (
@@ -293,10 +275,9 @@ async def long_sums(dut) -> None:
         await bench.product(a, b, bool(k & 1))
 
 
-@cocotb.test()
-async def rate(dut) -> None:
+@block_test(Bench)
+async def rate(bench: Bench, dut) -> None:
     """Memory that grants at once: a step a cycle, while sums leave in the background."""
-    bench = await begin(dut)
     k = 120
     m, n = 2 * bench.n_z, 4 * bench.cols
     for wide in (True, False):
@@ -308,10 +289,9 @@ async def rate(dut) -> None:
         assert "output" not in work.waits, work
 
 
-@cocotb.test()
-async def ended_and_begun(dut) -> None:
+@block_test(Bench)
+async def ended_and_begun(bench: Bench, dut) -> None:
     """A reset in the middle of a product: nothing is written any more, the next one is right."""
-    bench = await begin(dut)
     for _ in range(6):
         a, b = fp16_numbers(bench.noise, (bench.n_z, 20)), fp16_numbers(bench.noise, (20, 24))
         arg = layer_of(bench.n_z, 20, 24, ram_rows=ROWS)
@@ -323,9 +303,7 @@ async def ended_and_begun(dut) -> None:
             ring.fill()
             await RisingEdge(dut.clk)
             dut.weights.value = bench.read_weights()
-        dut.rst.value = 1
-        await RisingEdge(dut.clk)
-        dut.rst.value = 0
+        await bench.pulse(rst=1)
         for _ in range(40):
             await RisingEdge(dut.clk)
             assert not int(dut.writeback_req.value) and not int(dut.fill_req.value)
@@ -333,19 +311,11 @@ async def ended_and_begun(dut) -> None:
         await bench.product(a[:3], b, True)
 
 
-@pytest.mark.tier(
-    nightly=["verilator-128-128-4-16-64", "verilator-4-64-2-4-1024"],
-    check=["verilator-8-16-2-2-64"],
-)
-@pytest.mark.parametrize(
-    ("sim", "lanes", "path", "n_y", "n_z", "wbuf_rows"),
-    [
-        ("icarus", 8, 16, 2, 2, 64),
-        ("verilator", 8, 16, 2, 2, 64),
-        ("verilator", 4, 64, 2, 4, 1024),
-        pytest.param("verilator", 64, 64, 4, 8, 64, marks=pytest.mark.nightly),
-        ("verilator", 128, 128, 4, 16, 64),
-    ],
+@sizes(
+    "sim lanes path n_y n_z wbuf_rows",
+    test="icarus-8-16-2-2-64",
+    check="verilator-8-16-2-2-64",
+    nightly="verilator-128-128-4-16-64 verilator-4-64-2-4-1024 verilator-64-64-4-8-64",
 )
 def test_fp16_task(sim: str, lanes: int, path: int, n_y: int, n_z: int, wbuf_rows: int) -> None:
     sources = [*(f"rtl/fp16/fp16_{part}.v" for part in PARTS), *LIBRARY]

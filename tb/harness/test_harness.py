@@ -65,9 +65,9 @@ def test_waiting_for_a_core_is_no_overrun() -> None:
         subprocess.Popen([*words, burn.format(1.5)]) as own,
     ):
         try:
-            assert watchdog._wait(own, 2.2) == 0
+            assert watchdog.wait_for(own, 2.2) == 0
             with pytest.raises(subprocess.TimeoutExpired):
-                watchdog._wait(other, 0.5)
+                watchdog.wait_for(other, 0.5)
         finally:
             other.kill()
 

@@ -7,18 +7,17 @@ causes in docs/programming.md, apart from perf's own bench.
 
 import random
 
-import cocotb
 import pytest
-from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.ahb.host import OKAY, AhbHost, Transfer
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.pipeline_bench import join_words
 from openkpu_tb.simrun import SIMS, run_bench
 from tb.perf.test_perf import NAMES, STALLS
-from tb.reg_block.bench import CTRL, DONE, INT_STATUS, LIST_LEN, MODE, PERF
+from tb.reg_block.bench import R
 
 PORTS = {"status": "status", "events": "event", "work": "work", "traffic": "traffic"}
 FLAGS = ("status_busy", "status_waiting_drain", "status_waiting_bus", "work_issued")
@@ -40,22 +39,13 @@ def cause(now: dict[str, int]) -> str:
     return "bus" if now["status_waiting_bus"] or now["traffic_reading"] else "control"
 
 
-class Bench:
+class Bench(BlockBench):
+    inputs = *PORTS, "err", "arg_ready", "result_valid", "result_data", "window_ack", "window_rdata"
+
     def __init__(self, dut) -> None:
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        self.dut = PackedView(dut, {p: (layout(name), f"{p}_") for p, name in PORTS.items()})
-        for name in (*PORTS, "err", "arg_ready", "result_valid", "result_data", "window_ack"):
-            getattr(dut, name).value = 0
-        dut.window_rdata.value = 0
+        super().__init__(PackedView(dut, {p: (layout(name), f"{p}_") for p, name in PORTS.items()}))
         self.host = AhbHost(dut, "s_ahb", dut.clk, feedback=True)
         self.count: dict[str, int] = dict.fromkeys(NAMES, 0)
-
-    async def reset(self) -> None:
-        self.dut.rst.value = 1
-        for _ in range(3):
-            await RisingEdge(self.dut.clk)
-        self.dut.rst.value = 0
-        await RisingEdge(self.dut.clk)
 
     async def write(self, addr: int, data: int) -> None:
         transfer = Transfer(addr, True, data=data)
@@ -64,7 +54,7 @@ class Bench:
 
     async def counters(self) -> dict[str, int]:
         """All counters, low word first."""
-        reads = [Transfer(PERF + 4 * i) for i in range(2 * len(NAMES))]
+        reads = [Transfer(R.PERF_TOTAL + 4 * i) for i in range(2 * len(NAMES))]
         await self.host.run(reads)
         assert {t.resp for t in reads} == {OKAY}
         words = [t.data for t in reads]
@@ -100,15 +90,12 @@ class Bench:
         for port in PORTS:
             getattr(dut.dut, port).value = 0
         dut.driven.clear()
-        for _ in range(4):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, 4)
 
 
-@cocotb.test()
-async def causes(dut) -> None:
+@block_test(Bench)
+async def causes(bench: Bench, dut) -> None:
     """Each report is counted where it belongs; a start and a soft reset clear the counters."""
-    bench = Bench(dut)
-    await bench.reset()
     assert not any((await bench.counters()).values())
     seen: set[str] = set()
     for turn in range(40):  # four at least, more until every cause was there
@@ -117,15 +104,14 @@ async def causes(dut) -> None:
         assert found == bench.count, turn
         seen |= {name for name in STALLS if found[name]}
         if turn % 2:  # a list run begins
-            await bench.write(MODE, 1)
-            await bench.write(LIST_LEN, 1)
-        await bench.write(CTRL, 1 if turn % 2 else 2)
-        for _ in range(4):
-            await RisingEdge(dut.clk)
+            await bench.write(R.AI_CNN_MODE, 1)
+            await bench.write(R.AI_LIST_LEN, 1)
+        await bench.write(R.AI_CTRL, 1 if turn % 2 else 2)
+        await ClockCycles(dut.clk, 4)
         bench.count = dict.fromkeys(NAMES, 0)
         assert not any((await bench.counters()).values()), f"not cleared, turn {turn}"
-        await bench.write(DONE, 1)
-        await bench.write(INT_STATUS, 3)
+        await bench.write(R.AI_CNN_DONE, 1)
+        await bench.write(R.AI_INT_STATUS, 3)
         if turn >= 3 and seen == set(STALLS):
             break
     assert seen == set(STALLS)

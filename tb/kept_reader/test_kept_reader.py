@@ -3,31 +3,31 @@
 
 import random
 
-import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import FallingEdge, RisingEdge
 
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import PackedView
-from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 RAM = 1 << 16  # bytes of it that are looked at, at both ends of the address range
 PIECE = 16
-INPUTS = ("req_valid", "req", "ram_gnt", "ram_data", "kept_ready")
 OWNER_BITS = sum(width for _, width in layout("owner").values())
 
 
-class Bench:
+class Bench(BlockBench):
     """The AI RAM on one side, the loader on the other."""
+
+    inputs = "req_valid", "req", "ram_gnt", "ram_data", "kept_ready"
 
     def __init__(self, dut) -> None:
         ports = {
             "req": (layout("req", OWNER_BITS=OWNER_BITS), "req_"),
             "kept": (layout("kept"), "kept_"),
         }
-        self.dut = PackedView(dut, ports)
+        super().__init__(PackedView(dut, ports))
         self.path = int(dut.PATH.value)
         rng = np.random.default_rng(random.getrandbits(32))
         self.ram = rng.integers(0, 256, RAM, dtype=np.uint8)
@@ -97,53 +97,48 @@ def a_request(path: int) -> tuple[int, int]:
     return random.choice((0, top, random.randint(0, top), max(0, near))), size
 
 
-@cocotb.test()
-async def any_place(dut) -> None:
+@block_test(Bench)
+async def any_place(bench: Bench) -> None:
     """Requests of any size, also none, at any place, with a slow memory and a slow loader; only
     words that hold wanted bytes are read."""
-    await reset(dut, *INPUTS)
     for p_gnt, p_take in ((1.0, 1.0), (0.2, 1.0), (1.0, 0.2), (0.5, 0.6)):
-        bench = Bench(dut)
+        bench.words = 0
         asked = [a_request(bench.path) for _ in range(60)]
         await bench.play(asked, p_gnt, p_take)
         words = sum((at + n - 1) // bench.path - at // bench.path + 1 for at, n in asked if n)
         assert bench.words == words, f"{bench.words} words were read, {words} hold the bytes"
 
 
-@cocotb.test()
-async def rate(dut) -> None:
+@block_test(Bench)
+async def rate(bench: Bench) -> None:
     """16 bytes a cycle when the memory gives a word whenever it is asked."""
-    await reset(dut, *INPUTS)
-    bench = Bench(dut)
     await bench.play([(64, 4096)], 1.0, 1.0)
     assert bench.cycles <= 4096 // PIECE + 8, bench.cycles
-    bench = Bench(dut)  # ... and no pause between requests
+    # ... and no pause between requests
     await bench.play([(64 + 512 * n, 512) for n in range(8)], 1.0, 1.0)
     assert bench.cycles <= 4096 // PIECE + 8 + 2 * 8, bench.cycles
 
 
-@cocotb.test()
-async def dropped(dut) -> None:
+@block_test(Bench)
+async def dropped(bench: Bench, dut) -> None:
     """A reset in the middle leaves nothing behind."""
-    await reset(dut, *INPUTS)
-    bench = Bench(dut)
     for wait in range(1, 14):
-        view = bench.dut
-        view.req_valid.value, view.req_addr.value, view.req_len.value = 1, 32, 400
-        view.kept_ready.value = random.getrandbits(1)
+        dut.req_valid.value, dut.req_addr.value, dut.req_len.value = 1, 32, 400
+        dut.kept_ready.value = random.getrandbits(1)
         for _ in range(wait):
             await FallingEdge(dut.clk)
-            view.ram_gnt.value = int(dut.ram_req.value) & random.getrandbits(1)
+            dut.ram_gnt.value = int(dut.ram_req.value) & random.getrandbits(1)
             await RisingEdge(dut.clk)
-        view.req_valid.value = view.ram_gnt.value = 0
-        await reset(dut, *INPUTS, start_clock=False)
+        dut.req_valid.value = dut.ram_gnt.value = 0
+        await bench.reset()
         await bench.play([a_request(bench.path) for _ in range(3)], 0.8, 0.8)
 
 
-@pytest.mark.tier(nightly=["verilator-32"], check=["icarus-64", "verilator-128", "verilator-16"])
-@pytest.mark.parametrize(
-    ("sim", "path"),
-    [("icarus", 16), ("icarus", 64), ("verilator", 16), ("verilator", 32), ("verilator", 128)],
+@sizes(
+    "sim path",
+    test="icarus-16",
+    check="icarus-64 verilator-128 verilator-16",
+    nightly="verilator-32",
 )
 def test_kept_reader(sim: str, path: int) -> None:
     sources = ["rtl/cache/kept_reader.v", "rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]

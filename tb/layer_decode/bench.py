@@ -4,7 +4,7 @@
 import random
 from dataclasses import dataclass
 
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu.arithmetic import fp16
 from openkpu.arithmetic.integers import ceil_div
@@ -13,8 +13,8 @@ from openkpu.layer.argument import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg,
 from openkpu.layer.decoded import FC, Sizes
 from openkpu.layer.layout import ROW_BYTES
 from openkpu.layer.pool_layer import pool_layer
+from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.core.descriptor import describe_layer, unpack
-from openkpu_tb.core.pipeline_bench import reset
 
 # taken with the last word, but for the table offsets, which are there all the time
 BASES = ("wgt_base", "bias_base")
@@ -270,6 +270,49 @@ def legal(sizes: Sizes) -> Case:
             return case
 
 
+def spoilt(arg: LayerArg, side: dict[str, int], change: int) -> dict[str, int] | None:
+    """Fields with one thing that may be wrong; None: it is the width of weights."""
+
+    def step(size: int, most: int) -> int:
+        return min(most, max(1, size + random.choice((-1, 1))))
+
+    def row(number: int) -> int:
+        return max(0, min(32767, number))
+
+    def behind(rows: int) -> int:
+        """So many rows that end with the AI RAM, or some rows behind it."""
+        return row(case_rows - rows + random.choice((0, 1, 5)))
+
+    def near(place: int) -> int:
+        return row(place + random.randrange(-3, 4))
+
+    width = random.choice((960, 961, 1024))
+    wide = 1 if arg.fc else width // POOL_STRIDE.get(arg.pool_type, 1)
+    channels = random.choice((arg.i_ch_num % 1024 + 1, 1024, 1025, 9216, 9217, 10241, 16384))
+    load = arg.o_ch_num_coef * arg.taps * (1 if side["eight_bit"] else 2) - random.choice((0, 1))
+    second = random.choice((behind(arg.in_layout.rows), near(arg.image_dst_addr)))
+    return {
+        0: {"depth_wise_layer": 1, "fc": 1},
+        1: {"kernel_type": random.randrange(1, 8)},
+        2: {"pool_type": random.randrange(1, 16)},
+        3: {"o_row_wid": step(arg.o_row_wid, 1024)},
+        4: {"o_col_high": step(arg.o_col_high, 512)},
+        5: {"i_row_wid": width, "o_row_wid": wide},
+        6: {"i_ch_num": channels},
+        7: {"image_src_addr": behind(arg.in_layout.rows)},
+        8: {"image_dst_addr": behind(arg.out_layout.rows)},
+        9: {"para_size": max(0, min(PARA_SIZE_MAX, load))},
+        10: {"load_time": arg.load_time % 64 + 1},
+        11: {"load_time": max(1, arg.load_time - 1)},
+        12: {"image_dst_addr": near(arg.image_src_addr)},
+        13: {"o_ch_num_coef": max(1, arg.o_ch_num_coef - 1)},
+        14: {"elementwise": 1},
+        15: {"image_src2_addr": second},
+        16: {"out32": 1},
+        17: {"w_xor": 1},
+    }.get(change)
+
+
 def spoil(case: Case) -> Case:
     """One thing that may be wrong, or several."""
     arg, side = case.arg, dict(case.side)
@@ -316,53 +359,12 @@ def spoil(case: Case) -> Case:
             value = random.choice((near, near, random.getrandbits(width))) % (1 << width)
             arg = arg.replace(**{name: value + offset})
             continue
-        if change == 0:
-            arg = arg.replace(depth_wise_layer=1, fc=1)
-        elif change == 1:
-            arg = arg.replace(kernel_type=random.randrange(1, 8))
-        elif change == 2:
-            arg = arg.replace(pool_type=random.randrange(1, 16))
-        elif change == 3:
-            arg = arg.replace(o_row_wid=min(1024, max(1, arg.o_row_wid + random.choice((-1, 1)))))
-        elif change == 4:
-            arg = arg.replace(o_col_high=min(512, max(1, arg.o_col_high + random.choice((-1, 1)))))
-        elif change == 5:
-            arg = arg.replace(i_row_wid=random.choice((960, 961, 1024)))
-            wide = arg.i_row_wid // POOL_STRIDE.get(arg.pool_type, 1)
-            arg = arg.replace(o_row_wid=1 if arg.fc else wide)
-        elif change == 6:
-            many = random.choice((arg.i_ch_num % 1024 + 1, 1024, 1025, 9216, 9217, 10241, 16384))
-            arg = arg.replace(i_ch_num=many)
-        elif change in (7, 8):
-            rows = arg.in_layout.rows if change == 7 else arg.out_layout.rows
-            name = "image_src_addr" if change == 7 else "image_dst_addr"
-            edge = case_rows - rows + random.choice((0, 1, 5))
-            arg = arg.replace(**{name: max(0, min(32767, edge))})
-        elif change == 9:
-            needed = arg.o_ch_num_coef * arg.taps * (1 if side["eight_bit"] else 2)
-            size = needed - random.choice((0, 1))
-            arg = arg.replace(para_size=max(0, min(PARA_SIZE_MAX, size)))
-        elif change == 10:
-            arg = arg.replace(load_time=arg.load_time % 64 + 1)
-        elif change == 11:
-            arg = arg.replace(load_time=max(1, arg.load_time - 1))
-        elif change == 12:
-            dst = arg.image_src_addr + random.randrange(-3, 4)
-            arg = arg.replace(image_dst_addr=max(0, min(32767, dst)))
-        elif change == 14:
-            arg = arg.replace(elementwise=1)
-        elif change == 15:
-            edge = case_rows - arg.in_layout.rows + random.choice((0, 1, 5))
-            other = random.choice((edge, arg.image_dst_addr + random.randrange(-3, 4)))
-            arg = arg.replace(image_src2_addr=max(0, min(32767, other)))
-        elif change == 16:
-            arg = arg.replace(out32=1)
-        elif change == 17:
-            arg, side["eight_bit"] = arg.replace(w_xor=1), 0
-        elif change == 13:
-            arg = arg.replace(o_ch_num_coef=max(1, arg.o_ch_num_coef - 1))
-        else:
+        one = spoilt(arg, side, change)
+        if one is None:
             side["eight_bit"] ^= 1
+        else:
+            side["eight_bit"] &= change != 17
+            arg = arg.replace(**one)
     return Case(arg, side)
 
 
@@ -371,10 +373,12 @@ floats = 0  # it has lanes for products of float16
 keeps = True  # it has a way for weights from the AI RAM
 
 
-class Bench:
+class Bench(BlockBench):
+    inputs = "drop", "w_valid", "w_data", "d_ready", *SIDE
+
     def __init__(self, dut) -> None:
         global case_rows, floats, keeps
-        self.dut = dut
+        super().__init__(dut)
         names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_W")
         flat = bool(int(dut.FLAT.value))
         self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names), flat=flat)
@@ -423,8 +427,7 @@ class Bench:
             src = case.arg.image_src_addr
             self.place = src, src + case.arg.in_layout.rows
         want = case.fields(self.sizes, self.place)
-        for _ in range(wait):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, wait)
         dut.drop.value = 0
         got = unpack(int(dut.desc.value))
         if self.place is None:
@@ -438,9 +441,3 @@ class Bench:
         await RisingEdge(dut.clk)
         dut.d_ready.value = 0
         return 0
-
-
-async def begin(dut) -> Bench:
-    bench = Bench(dut)
-    await reset(dut, "drop", "w_valid", "w_data", "d_ready", *SIDE)
-    return bench

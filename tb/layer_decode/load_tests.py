@@ -2,12 +2,12 @@
 """layer_decode: which loads are too long (docs/kpu.md section 2, "Weight loads"). Run by
 test_layer_decode, on the same builds."""
 
-import cocotb
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer.argument import ERROR_CODES, LayerArg
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import unpack
-from tb.layer_decode.bench import LATENCY, SIDE, begin
+from tb.layer_decode.bench import LATENCY, Bench
 
 
 async def decoded(dut, arg: LayerArg) -> int | dict[str, int]:
@@ -25,12 +25,9 @@ async def decoded(dut, arg: LayerArg) -> int | dict[str, int]:
     raise AssertionError("neither a descriptor nor a refusal")
 
 
-@cocotb.test()
-async def a_load_of_more_channels_than_there_are(dut) -> None:
+@block_test(Bench)
+async def a_load_of_more_channels_than_there_are(bench: Bench, dut) -> None:
     """para_size must hold o_ch_num_coef channels; no more than O channels are read."""
-    await begin(dut)
-    for name in SIDE:
-        getattr(dut, name).value = 0
     dut.eight_bit.value = 1
     for kernel, c, o, coef in ((1, 5, 3, 4), (3, 2, 3, 8), (1, 1, 1, 2), (1, 7, 6, 6)):
         one = c * kernel * kernel  # bytes of an output channel

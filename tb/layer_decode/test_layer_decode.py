@@ -3,20 +3,19 @@
 
 import random
 
-import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer.argument import ERROR_CODES, LayerArg
 from openkpu.layer.decoded import Sizes
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.simrun import run_bench
-from tb.layer_decode.bench import PARTS, Case, begin, legal, spoil
+from tb.layer_decode.bench import PARTS, Bench, Case, legal, spoil
 
 
-@cocotb.test()
-async def fields(dut) -> None:
+@block_test(Bench)
+async def fields(bench: Bench) -> None:
     """Legal layers back to back, words and descriptor with and without stalls."""
-    bench = await begin(dut)
     modes = set()
     for turn in range(1500):
         if turn >= 400 and len(modes) == 34:  # ten pools of two modes; rows and vectors have none
@@ -29,10 +28,9 @@ async def fields(dut) -> None:
     assert len(modes) >= 34, f"{len(modes)} modes with pools"
 
 
-@cocotb.test()
-async def refusals(dut) -> None:
+@block_test(Bench)
+async def refusals(bench: Bench) -> None:
     """Every code, the first rule that is broken names it; a legal layer follows each."""
-    bench = await begin(dut)
     seen: dict[int, int] = {}
     for _ in range(400):
         case = spoil(legal(bench.sizes))
@@ -44,10 +42,9 @@ async def refusals(dut) -> None:
     assert seen.get(0, 0) > 5, "changes that stay legal"
 
 
-@cocotb.test()
-async def dropped(dut) -> None:
+@block_test(Bench)
+async def dropped(bench: Bench, dut) -> None:
     """Words of an unfinished layer are forgotten, whatever their number; the next one is whole."""
-    bench = await begin(dut)
     for turn in range(36):
         count = turn % 12
         for word in legal(bench.sizes).words()[:count]:
@@ -77,10 +74,9 @@ def edges(arg: LayerArg) -> dict[str, int]:
     }
 
 
-@cocotb.test()
-async def overlaps(dut) -> None:
+@block_test(Bench)
+async def overlaps(bench: Bench) -> None:
     """Maps that share rows, in either order: refused unless rows are read once and before."""
-    bench = await begin(dut)
     seen: dict[tuple[str, bool, int], int] = {}
     turn = second = 0
     while turn < 400:
@@ -128,14 +124,7 @@ ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=
 
 
 @pytest.mark.tier(
-    nightly=[
-        "icarus-float16",
-        "words of 16",
-        "icarus-odd",
-        "words of 32",
-        "words of 8",
-        "verilator-k210",
-    ],
+    nightly=["icarus-float16", "icarus-odd", "words of *", "verilator-k210"],
     check=["verilator-float16"],
 )
 @pytest.mark.parametrize(
@@ -158,15 +147,9 @@ ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=
 def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int) -> None:
     params = {"N_Y": sizes.n_y, "N_Z": sizes.n_z, "WEIGHT_BITS": sizes.weight_bits}
     params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
-    params["TILE_W"] = sizes.tile_word
-    params["AI_RAM_ROWS"] = sizes.ram_rows
-    params |= {"FP16": 1} if lanes else {}
-    params |= {"KEEP": 1} if keep else {}
-    params |= {"FLAT": 1} if sizes.flat else {}
-    sources = [
-        "rtl/control/pool_check.v",
-        "rtl/lib/flat_lines.v",
-        *(f"rtl/control/layer_{name}.v" for name in PARTS),
-    ]
+    params |= {"TILE_W": sizes.tile_word, "AI_RAM_ROWS": sizes.ram_rows}
+    params |= {"FP16": int(lanes > 0), "KEEP": keep, "FLAT": int(sizes.flat)}
+    sources = ["rtl/control/pool_check.v", "rtl/lib/flat_lines.v"]
+    sources += [f"rtl/control/layer_{name}.v" for name in PARTS]
     for module in ("test_layer_decode", "load_tests"):
         run_bench(sim, "layer_decode", sources, f"tb.layer_decode.{module}", params=params)

@@ -5,9 +5,9 @@ import random
 
 import cocotb
 import pytest
-from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge
+from cocotb.triggers import ClockCycles, FallingEdge
 
+from openkpu_tb.core.pipeline_bench import start_clock
 from openkpu_tb.simrun import SIMS, run_bench
 
 BITS = 22  # of the dividend
@@ -33,7 +33,7 @@ async def reset(dut) -> None:
 
 
 async def begin(dut) -> None:
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    start_clock(dut)
     noise(dut)
     dut.term.value = 0
     await FallingEdge(dut.clk)
@@ -78,16 +78,14 @@ async def resets(dut) -> None:
     await begin(dut)
     for cycle in range(TAKES + 2):
         await load(dut, random.randrange(MOST), random.getrandbits(36), 9077)
-        for _ in range(cycle):
-            await FallingEdge(dut.clk)
+        await ClockCycles(dut.clk, cycle, FallingEdge)
         await reset(dut)
         for _ in range(random.randint(0, 30)):
             await FallingEdge(dut.clk)
             assert int(dut.busy.value) == 0
         dividend, term = random.randrange(MOST), random.getrandbits(36)
         await load(dut, dividend, term, 9000)
-        for _ in range(TAKES):
-            await FallingEdge(dut.clk)
+        await ClockCycles(dut.clk, TAKES, FallingEdge)
         assert int(dut.busy.value) == 0, f"reset in cycle {cycle}"
         assert int(dut.quotient.value) == dividend // 9
         assert int(dut.sum.value) == term * 9000 % (1 << 36)

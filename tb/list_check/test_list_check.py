@@ -3,11 +3,10 @@
 
 import random
 
-import cocotb
 import pytest
 from cocotb.triggers import RisingEdge
 
-from openkpu_tb.core.pipeline_bench import reset
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.simrun import SIMS, run_bench
 
 WORDS = 12  # of a layer
@@ -52,11 +51,13 @@ def alike(layer: Layer) -> Layer:
     return other
 
 
-class Bench:
+class Bench(BlockBench):
     """Feeds words; keeps what is expected of ``changed`` and looks at it in every cycle."""
 
+    inputs = INPUTS
+
     def __init__(self, dut) -> None:
-        self.dut = dut
+        super().__init__(dut)
         self.due: dict[int, int] = {}  # cycle -> index that must be told in it
         self.cycle = 0
         self.told = 0
@@ -94,11 +95,9 @@ class Bench:
             await self.layer(layer, index, index == len(layers) - 1, told, p)
 
 
-@cocotb.test()
-async def lists(dut) -> None:
+@block_test(Bench)
+async def lists(bench: Bench) -> None:
     """Each list some times: any word that is another one is told, each time, and no other layer."""
-    await reset(dut, *INPUTS)
-    bench = Bench(dut)
     for count in (1, 2, 5, 40):
         for p in (1.0, 0.6):
             first = [drawn() for _ in range(count)]
@@ -111,31 +110,25 @@ async def lists(dut) -> None:
                 # the first reading is what counts, not the last one
                 await bench.read(now, first, p)
                 await bench.read(first, first, p)
-    for _ in range(3):
-        await bench.step()
+    await bench.steps(3)
     assert bench.told > 100
 
 
-@cocotb.test()
-async def longest_list(dut) -> None:
+@block_test(Bench)
+async def longest_list(bench: Bench) -> None:
     """1023 layers, the most of a list: none of the signatures lies on another one's place."""
-    await reset(dut, *INPUTS)
-    bench = Bench(dut)
     first = [drawn() for _ in range(1023)]
     await bench.step(start=1)
     await bench.read(first, first, 1.0)
     now = [changed_in(words) if random.random() < 0.1 else words for words in first]
     await bench.read(now, first, 1.0)
-    for _ in range(3):
-        await bench.step()
+    await bench.steps(3)
     assert bench.told > 50
 
 
-@cocotb.test()
-async def begun_anew(dut) -> None:
+@block_test(Bench)
+async def begun_anew(bench: Bench, dut) -> None:
     """A start, or a reset, in any cycle: half a layer is forgotten, the next list is the first."""
-    await reset(dut, *INPUTS)
-    bench = Bench(dut)
     for number in range(40):
         first = [drawn() for _ in range(3)]
         await bench.step(start=1)
@@ -157,8 +150,7 @@ async def begun_anew(dut) -> None:
         await bench.read(other, other, 1.0)
         await bench.read(other, other, 1.0)
         await bench.read([other[0], changed_in(other[1]), other[2]], other, 1.0)
-    for _ in range(3):
-        await bench.step()
+    await bench.steps(3)
 
 
 @pytest.mark.tier(check=["verilator"])

@@ -8,6 +8,7 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer.elementwise import OPERATIONS
+from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.core.descriptor import join_fields, layout, pack_descriptor, split_fields
 from openkpu_tb.core.pipeline_bench import join_words, split_words
 from tb.mac_stage.expected import N_X, Accumulators, Issue, Layer, Shape, operands, positions
@@ -15,7 +16,6 @@ from tb.mac_stage.expected import N_X, Accumulators, Issue, Layer, Shape, operan
 READ, LEAVE = 12, 13  # cycles from an issue to param_re and to out_valid
 COUNTED = 3  # and from column 0's to the count of its multiplications
 LANES = ("valid", "left", "right", "top", "bot")
-INPUTS = ("desc", "control", "weights", "issued", "issue_tag", *(f"row_{t}" for t in range(N_X)))
 KINDS = ("random", "random", "ends", "largest", "unused")
 
 
@@ -33,11 +33,13 @@ def noise(width: int) -> int:
     return random.getrandbits(width)
 
 
-class Bench:
+class Bench(BlockBench):
     """The stage a cycle at a time: an issue or none goes in, all outputs are checked."""
 
+    inputs = "desc", "control", "weights", "issued", "issue_tag", *(f"row_{t}" for t in range(N_X))
+
     def __init__(self, dut) -> None:
-        self.dut = dut
+        super().__init__(dut)
         names = ("N_Y", "N_Z", "WEIGHT_BITS", "TILE_W")
         self.shape = Shape(*(int(getattr(dut, name).value) for name in names))
         lanes, zw = self.shape.lanes, self.shape.n_z.bit_length() - 1

@@ -9,27 +9,20 @@ import random
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge, Timer
 
 from openkpu.layer.elementwise import OPERATIONS
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.elaborated import parameter, simulator
-from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
-from tb.mac_stage.bench import INPUTS, LANES, LEAVE, Bench, noise
+from openkpu_tb.tiers import sizes
+from tb.mac_stage.bench import LANES, LEAVE, Bench, noise
 from tb.mac_stage.expected import MODES, N_X, Layer, positions
 
 
-async def start(dut, first: bool = True) -> Bench:
-    bench = Bench(dut)
-    await reset(dut, *INPUTS, start_clock=first)
-    return bench
-
-
-@cocotb.test()
-async def every_kind(dut) -> None:
+@block_test(Bench)
+async def every_kind(bench: Bench) -> None:
     """Layers of all kinds, signed or not, with and without pauses; a layer behind the other."""
-    bench = await start(dut)
     plan = [
         Layer(kind, bool(sign), random.randrange(256), pitch)
         for kind in MODES
@@ -67,10 +60,9 @@ async def every_kind(dut) -> None:
 
 
 @cocotb.skipif(not parameter("SUM_PLANES"), reason="built without the way of 32-bit sums")
-@cocotb.test()
-async def sums_of_32_bits(dut) -> None:
+@block_test(Bench)
+async def sums_of_32_bits(bench: Bench) -> None:
     """Finished sums leave four times, three of them while the next group's steps are made."""
-    bench = await start(dut)
     most = 64 // bench.shape.n_y
     for kind in ("channels", "taps"):
         for p_issue, p_again in ((1.0, 1.0), (0.4, 1.0), (1.0, 0.4), (0.7, 0.7)):
@@ -87,10 +79,9 @@ async def sums_of_32_bits(dut) -> None:
     assert all(bench.met[name] for name in wanted), f"met {dict(bench.met)}"
 
 
-@cocotb.test()
-async def edges_of_each_tap(dut) -> None:
+@block_test(Bench)
+async def edges_of_each_tap(bench: Bench) -> None:
     """A single edge, a single column in use: only the taps beyond it take the pad value."""
-    bench = await start(dut)
     for kind in ("taps", "row", "stripe", "channels", "vector"):
         await bench.begin(Layer(kind, True, 113, 2))
         for t in range(N_X):
@@ -104,10 +95,9 @@ async def edges_of_each_tap(dut) -> None:
 
 
 @cocotb.skipif(parameter("WEIGHT_BITS") == 8, reason="100,000 steps: see long_vector")
-@cocotb.test()
-async def around_the_end(dut) -> None:
+@block_test(Bench)
+async def around_the_end(bench: Bench) -> None:
     """A sum reaches 2^36 - 1 and leaves; another one goes on to 2^36, which is 0."""
-    bench = await start(dut)
     await bench.begin(Layer("channels", False, 0, 0))
     step = N_X * 255 * 65535
     steps, rest = divmod((1 << 36) - 1, step)
@@ -135,10 +125,9 @@ async def around_the_end(dut) -> None:
 @cocotb.skipif(
     simulator() != "verilator" or parameter("N_Y") * parameter("N_Z") > 16, reason="too slow"
 )
-@cocotb.test()
-async def long_vector(dut) -> None:
+@block_test(Bench)
+async def long_vector(bench: Bench, dut) -> None:
     """The longest vector there is, 2 MiB of pixels 255: 29 bits of the sum of pixels are enough."""
-    bench = await start(dut)
     steps, last = divmod((1 << 21) - 1, N_X)
     await bench.begin(Layer("vector", False, 0, 0))
     issue = bench.issue("largest", first=1, last=0, idx=0)
@@ -162,10 +151,9 @@ async def long_vector(dut) -> None:
     assert bench.met["vector left"] == 1
 
 
-@cocotb.test()
-async def reset_in_between(dut) -> None:
+@block_test(Bench)
+async def reset_in_between(bench: Bench, dut) -> None:
     """After a reset nothing of before leaves, and the next sums are right."""
-    bench = await start(dut)
     for number_of_issues in (1, 6, 12, 20):
         await bench.begin(Layer("channels", False, 0, 0))
         for _ in range(number_of_issues):
@@ -193,24 +181,17 @@ async def reset_in_between(dut) -> None:
     await bench.drain()
 
 
-@pytest.mark.tier(
-    nightly=["icarus-4-8-8-32-more3", "verilator-2-2-16-8-more1"],
-    check=["verilator-4-4-8-16-more2"],
+@sizes(
+    "sim n_y n_z wb tile gate planes",
+    test="icarus-2-2-16-8-1-0",
+    check="verilator-4-4-8-16-0-1",
+    nightly="verilator-2-2-16-8-1-0 icarus-4-8-8-32-1-1 icarus-4-2-16-8-1-0 icarus-4-4-16-16-1-0 "
+    "icarus-4-16-8-64-1-0 verilator-8-16-16-128-1-1",
 )
-@pytest.mark.parametrize(
-    ("sim", "n_y", "n_z", "wb", "tile", "more"),
-    [
-        ("icarus", 2, 2, 16, 8, {}),
-        ("verilator", 2, 2, 16, 8, {}),
-        ("verilator", 4, 4, 8, 16, {"GATE": 0, "PARAM_CHANS": 1024, "SUM_PLANES": 1}),
-        ("icarus", 4, 8, 8, 32, {"SUM_PLANES": 1}),
-        pytest.param("icarus", 4, 2, 16, 8, {}, marks=pytest.mark.nightly),
-        pytest.param("icarus", 4, 4, 16, 16, {}, marks=pytest.mark.nightly),
-        pytest.param("icarus", 4, 16, 8, 64, {}, marks=pytest.mark.nightly),
-        pytest.param("verilator", 8, 16, 16, 128, {"SUM_PLANES": 1}, marks=pytest.mark.nightly),
-    ],
-)
-def test_mac_stage(sim: str, n_y: int, n_z: int, wb: int, tile: int, more: dict[str, int]) -> None:
+def test_mac_stage(
+    sim: str, n_y: int, n_z: int, wb: int, tile: int, gate: int, planes: int
+) -> None:
     sources = ["rtl/mac/*.v", "rtl/lib/ram_1r1w_async.v"]
-    params = {"N_Y": n_y, "N_Z": n_z, "WEIGHT_BITS": wb, "TILE_W": tile, **more}
+    params = {"N_Y": n_y, "N_Z": n_z, "WEIGHT_BITS": wb, "TILE_W": tile, "GATE": gate}
+    params |= {"SUM_PLANES": planes} | ({} if gate else {"PARAM_CHANS": 1024})
     run_bench(sim, "mac_stage", sources, "tb.mac_stage.test_mac_stage", params=params)

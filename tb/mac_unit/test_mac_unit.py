@@ -1,29 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mac_unit: sums of gated products, cascade, and operand registers that stay while gated."""
+"""mac_unit: sums of gated products, choice, and operand registers that stay while gated."""
 
 import random
 
 import cocotb
-import pytest
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 PIXELS = (0, 1, 127, 128, 129, 254, 255)
-INPUTS = (
-    "valid",
-    "sgn",
-    "pixel",
-    "weight",
-    "psum_in",
-    "xsum_in",
-    "valid2",
-    "sgn2",
-    "pixel2",
-    "weight2",
-)
-INPUTS += ("best", "least")
+INPUTS = ("valid", "sgn", "pixel", "weight", "psum_in", "xsum_in", "best", "least")
 
 
 def operands(top: int) -> tuple[int, int, int, int]:
@@ -82,29 +70,9 @@ async def sums_and_gating(dut) -> None:
 
 
 @cocotb.test()
-async def cascade(dut) -> None:
-    """The second unit, one cycle behind, adds to the first; the largest products too."""
-    await reset(dut, *INPUTS)
-    top = (1 << int(dut.WEIGHT_BITS.value)) - 1
-    cases = [((1, 0, 255, top), (1, 0, 255, top)), ((0, 0, 255, top), (1, 0, 255, top))]
-    cases += [((1, 0, 255, top), (1, 1, 128, top)), ((1, 1, 255, top), (1, 1, 1, 1))]
-    cases += [(operands(top), operands(top)) for _ in range(300)]
-    history = [None] * 5
-    for case in [*cases, *[((0, 0, 5, 5), (0, 0, 5, 5))] * 5]:
-        history = [case, *history[:-1]]
-        dut.valid.value, dut.sgn.value, dut.pixel.value, dut.weight.value = case[0]
-        if history[1]:
-            dut.valid2.value, dut.sgn2.value, dut.pixel2.value, dut.weight2.value = history[1][1]
-        await RisingEdge(dut.clk)
-        if history[4]:
-            first, second = (product(op) for op in history[4])
-            got = int(dut.psum2.value), int(dut.xsum2.value)
-            assert got == (first[0] + second[0], first[1] + second[1]), f"{history[4]}: {got}"
-
-
-@cocotb.test()
 async def choice(dut) -> None:
-    """The last unit gives the larger or the smaller one of sum and product, or adds again."""
+    """The larger or the smaller one of sum and product leaves, or both added: always that in a unit
+    without a choice."""
     await reset(dut, *INPUTS)
     top = (1 << int(dut.WEIGHT_BITS.value)) - 1
     mask = (1 << int(dut.PW.value)) - 1
@@ -116,21 +84,20 @@ async def choice(dut) -> None:
             # also equal ones, neighbours, and the ends
             near = max(0, result + random.choice((-1, 0, 1)))
             other = random.choice((near, 0, mask - 255 * top, random.randint(0, 255 * top)))
-            dut.valid.value, dut.psum_in.value = 0, other
-            dut.valid2.value, dut.sgn2.value, dut.pixel2.value, dut.weight2.value = op
-            for _ in range(4):
-                await RisingEdge(dut.clk)
-            got = int(dut.psum2.value)
-            want = (min if least else max)(other, result) if best else other + result
+            dut.valid.value, dut.sgn.value, dut.pixel.value, dut.weight.value = op
+            dut.psum_in.value = other
+            await ClockCycles(dut.clk, 4)
+            got = int(dut.psum_out.value)
+            chosen = (min if least else max)(other, result)
+            want = chosen if best and int(dut.CHOICE.value) else other + result
             assert got == want, f"{number}, best {best}, least {least}: {other}, {op}: {got}"
 
 
-@pytest.mark.tier(check=["icarus-8-1", "icarus-8-0", "verilator-16-1"])
-@pytest.mark.parametrize(
-    ("sim", "wb", "gate"),
-    [("icarus", 16, 1), ("icarus", 8, 1), ("icarus", 8, 0), ("verilator", 16, 1)],
+@sizes(
+    "sim wb gate choice",
+    test="icarus-16-1-1",
+    check="icarus-8-0-1 icarus-8-1-0 verilator-16-1-1",
 )
-def test_mac_unit(sim: str, wb: int, gate: int) -> None:
-    sources = ["tb/mac_unit/mac_unit_bench.v", "rtl/mac/mac_unit.v"]
-    test = "tb.mac_unit.test_mac_unit"
-    run_bench(sim, "mac_unit_bench", sources, test, params={"WEIGHT_BITS": wb, "GATE": gate})
+def test_mac_unit(sim: str, wb: int, gate: int, choice: int) -> None:
+    params = {"WEIGHT_BITS": wb, "GATE": gate, "CHOICE": choice}
+    run_bench(sim, "mac_unit", ["rtl/mac/mac_unit.v"], "tb.mac_unit.test_mac_unit", params=params)

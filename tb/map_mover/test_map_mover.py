@@ -3,38 +3,30 @@
 
 import random
 
-import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div, round_up
 from openkpu.arithmetic.words import to_stored
 from openkpu.layer import airam
 from openkpu.layer.layout import Layout
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import join_fields, layout
 from openkpu_tb.core.packed_ports import PackedView
-from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
-ROWS = 1024
+ROWS = 2048
+START = 16  # cycles from a start to the first word, and from the last one to the end
 MAP = layout("map")
 OWNER_BITS = sum(width for _, width in layout("owner").values())
-INPUTS = ("stop", "load_start", "load_map", "pixel_valid", "pixel_beat", "load_gnt")
-INPUTS += ("unload_start", "unload_map", "unload_adr", "unload_store", "unload_gnt", "unload_data")
-INPUTS += (
-    "unload_owner",
-    "unload_words",
-    "unload_apart",
-    "unload_whole",
-    "unload_held",
-    "unload_written",
-    "result_ready",
-    "store_req_ready",
-    "store_ready",
-    "store_done",
-)
+SHAPES = [  # channels, height, width: every layout, and the borders between them
+    *((1, 1, 1), (3, 5, 4), (9, 3, 16), (5, 4, 17), (2, 3, 32), (3, 2, 33), (2, 3, 63)),
+    *((2, 3, 64), (3, 2, 65), (1, 3, 320), (2, 2, 100), (130, 1, 1), (4, 2, 15), (1, 2, 512)),
+]
+UNLOAD = ("start", "map", "adr", "store", "gnt", "data", "owner", "words", "apart", "whole")
+UNLOAD += ("held", "written")
 Shape = tuple[int, int, int]
 
 
@@ -44,8 +36,12 @@ def packed(base: int, shape: Shape) -> int:
     return join_fields(MAP, {"base": base, **sizes})
 
 
-class Bench:
+class Bench(BlockBench):
     """AI RAM, store channel and pixel stream around the module, a cycle at a time."""
+
+    inputs = "stop", "load_start", "load_map", "pixel_valid", "pixel_beat", "load_gnt"
+    inputs += *(f"unload_{name}" for name in UNLOAD), "result_ready", "store_req_ready"
+    inputs += "store_ready", "store_done"
 
     def __init__(self, dut) -> None:
         lanes = int(dut.AHB_W.value) // 8
@@ -53,7 +49,7 @@ class Bench:
         beat = {k: v for k, v in layout("beat", **sizes).items() if k != "last"}
         req = layout("req", OWNER_BITS=OWNER_BITS)
         ports = {"pixel_beat": (beat, "pixel_"), "store_req": (req, "store_req_")}
-        self.dut = PackedView(dut, ports)
+        super().__init__(PackedView(dut, ports))
         self.lanes, self.path = lanes, int(dut.PATH.value)
         self.pixels = ByteStream(self.dut, "pixel")
         rng = np.random.default_rng(random.getrandbits(32))
@@ -103,9 +99,7 @@ class Bench:
             address, length, owner = (int(port.value) for port in ports)
             self.requests.append((address, length, owner))
         for name, words in self.words.items():
-            if int(getattr(dut, f"{name}_valid").value) and int(
-                getattr(dut, f"{name}_ready").value
-            ):
+            if all(int(getattr(dut, f"{name}_{n}").value) for n in ("valid", "ready")):
                 words.append(int(getattr(dut, f"{name}_data").value))
         for name in self.done:
             self.done[name] += int(getattr(dut, f"{name}_done").value)
@@ -113,93 +107,110 @@ class Bench:
     async def start(self, name: str, base: int, shape: Shape) -> None:
         """A pulse; the map of an unload has been there for some cycles."""
         getattr(self.dut, f"{name}_map").value = packed(base, shape)
-        for _ in range(3):
-            await self.step()
-        getattr(self.dut, f"{name}_start").value = 1
-        await self.step()
-        getattr(self.dut, f"{name}_start").value = 0
+        await self.steps(3)
+        await self.pulse(**{f"{name}_start": 1})
 
-    async def until(self, name: str, limit: int) -> None:
-        for _ in range(limit):
-            await self.step()
-            if self.done[name]:
-                return
-        raise AssertionError(f"{name}_done did not come within {limit} cycles")
+    async def finish(self, name: str, limit: int) -> None:
+        """Until the load or the unload is done."""
+        await self.run_until(lambda: self.done[name], limit)
+
+    async def load(self, shape: Shape, base: int, p: float) -> int:
+        """A random map comes, nothing beside it changes; cycles from its start to its end."""
+        self.clear()
+        x = np.frombuffer(random.randbytes(int(np.prod(shape))), dtype=np.uint8).reshape(shape)
+        want = self.ram.copy()
+        airam.pack_map(want, base, x)
+        await self.start("load", base, shape)
+        self.pixels.add(x.tobytes(), x.size if p == 1.0 else random.choice((x.size, 7, 64)))
+
+        def over() -> int:
+            again = bool(self.pixels.words) and random.random() < 0.2  # while it is busy: no start
+            self.dut.load_start.value = int(again)
+            self.dut.load_map.value = packed(random.randrange(ROWS), a_shape())
+            return self.done["load"]
+
+        cycles = await self.run_until(over, 200 + 10 * x.size, p)
+        assert (self.ram == want).all(), f"{shape} at row {base}"
+        assert not self.requests and not self.done["unload"]
+        return cycles
+
+    async def unload(self, shape: Shape, base: int, store: int, words: bool, p: float) -> int:
+        """A map leaves, padded to a word, with one request if it goes to the storage, and is done
+        when it is stored; ``words``: of four planes a channel. Cycles from its start to the last
+        word."""
+        self.clear()
+        planes = (4 * shape[0], *shape[1:]) if words else shape
+        size, width = int(np.prod(planes)), self.lanes if store else 8
+        address, owner = random.getrandbits(20) * self.lanes, random.getrandbits(OWNER_BITS)
+        dut, way = self.dut, "store" if store else "result"
+        dut.unload_words.value, dut.unload_apart.value = int(words), Layout(*planes).channel_rows
+        dut.unload_adr.value, dut.unload_store.value = address, store
+        dut.unload_owner.value = owner
+        await self.start("unload", base, shape)
+        count = ceil_div(size, width)
+        got = self.words[way]
+        cycles = await self.run_until(lambda: len(got) == count, 200 + 10 * size, p)
+        if store:
+            await self.steps(20)
+            assert not self.done["unload"], "done before the storage has it"
+            self.store_due = random.randint(0, 9)
+        await self.steps(30)
+        assert self.done["unload"] == 1, "done comes once"
+        assert self.requests == [(address, size, owner)] * store
+        assert not self.words["result" if store else "store"], "words on the other way"
+        data = b"".join(w.to_bytes(width, "little") for w in got)
+        want = to_stored(airam.unpack_map(self.ram, base, planes), words).tobytes()
+        assert data == want.ljust(round_up(size, width), b"\0"), f"{shape} at row {base}"
+        return cycles
 
 
 def a_shape() -> Shape:
     return random.randint(1, 6), random.randint(1, 6), random.choice((3, 16, 17, 32, 64, 70))
 
 
-@cocotb.test()
-async def load(dut) -> None:
-    """Pixels at any alignment become the map; nothing beside it changes."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
-    for _ in range(8):
-        bench.clear()
-        shape, base = a_shape(), random.randrange(ROWS // 2)
-        x = np.frombuffer(random.randbytes(int(np.prod(shape))), dtype=np.uint8).reshape(shape)
-        want = bench.ram.copy()
-        airam.pack_map(want, base, x)
-        await bench.start("load", base, shape)
-        bench.pixels.add(x.tobytes(), random.choice((x.size, 7)))
-        await bench.until("load", 200 + 10 * x.size)
-        assert (bench.ram == want).all(), f"{shape} at row {base}"
-        assert not bench.requests and not bench.done["unload"]
+@block_test(Bench)
+async def load(bench: Bench) -> None:
+    """Pixels at any alignment become the map, in every layout."""
+    for shape in [*SHAPES, (1026, 1, 1), *(a_shape() for _ in range(8))]:
+        await bench.load(shape, random.randrange(ROWS // 2), 0.6)
 
 
-@cocotb.test()
-async def unload(dut) -> None:
-    """To the storage with one request, done when it is stored; to the host with none."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
-    for turn in range(12):
-        bench.clear()
-        shape, base, store = a_shape(), random.randrange(ROWS // 2), turn % 2
-        address, size = random.getrandbits(20) * bench.lanes, int(np.prod(shape))
-        owner = random.getrandbits(OWNER_BITS)
-        words = turn % 4 > 1  # channels of four planes
-        planes = (4 * shape[0], *shape[1:]) if words else shape
-        size *= 4 if words else 1
-        bench.dut.unload_words.value = int(words)
-        bench.dut.unload_apart.value = Layout(*planes).channel_rows
-        bench.dut.unload_adr.value, bench.dut.unload_store.value = address, store
-        bench.dut.unload_owner.value = owner
-        await bench.start("unload", base, shape)
-        if store:
-            for _ in range(60 + 10 * size):
-                await bench.step()
-            assert not bench.done["unload"], "done before the storage has it"
-            assert bench.requests == [(address, size, owner)]
-            bench.store_due = random.randint(0, 9)
-        await bench.until("unload", 200 + 10 * size)
-        got = bench.words["store" if store else "result"]
-        assert not bench.words["result" if store else "store"], "words on the other way"
-        width = bench.lanes if store else 8
-        data = b"".join(w.to_bytes(width, "little") for w in got)
-        want = to_stored(airam.unpack_map(bench.ram, base, planes), words).tobytes()
-        assert data[:size] == want and not any(data[size:]), f"{shape} at row {base}"
-        assert len(data) == round_up(size, width) and len(bench.requests) == store
-        for _ in range(20):
-            await bench.step()
-        assert bench.done["unload"] == 1, "done comes once"
+@block_test(Bench)
+async def unload(bench: Bench) -> None:
+    """To the storage and to the host, in every layout, as bytes and as words of four planes."""
+    for turn, shape in enumerate([*SHAPES, *(a_shape() for _ in range(8))]):
+        for way in (turn, turn + 1):
+            base, words = random.randrange(ROWS // 4), bool(turn // 2 + way & 1)
+            await bench.unload(shape, base, way % 2, words, random.choice((0.3, 0.6, 1.0)))
 
 
-@cocotb.test()
-async def while_written(dut) -> None:
+@block_test(Bench)
+async def full_rate(bench: Bench) -> None:
+    """A bus word a cycle on either way; the end of a line is one of its own. Words of four planes
+    as fast as their lines are whole words of the AI RAM: where they are as many, a cycle in nine
+    is lost, as both places of 64 bytes are in use."""
+    for shape in ((1, 8, 64), (2, 3, 320), (5, 4, 17), (3, 2, 33), (2, 2, 100)):
+        pieces = shape[0] * shape[1] * ceil_div(shape[2], bench.lanes)
+        cycles = await bench.load(shape, 10, 1.0)
+        assert cycles <= pieces + START, f"{shape}: {cycles} cycles for {pieces} pieces of lines"
+        cycles = await bench.unload(shape, 10, 1, False, 1.0)
+        assert cycles <= pieces + START, f"{shape}: {cycles} cycles for {pieces} pieces of lines"
+    for shape in ((1, 8, 64), (2, 3, 128)):
+        least = 4 * int(np.prod(shape)) // min(bench.lanes, min(bench.path, 64) // 4)
+        lost = least // 8 if 4 * bench.lanes >= min(bench.path, 64) else 0
+        cycles = await bench.unload(shape, 10, 1, True, 1.0)
+        assert cycles <= least + lost + START, f"{shape}: {cycles} cycles, {least} at best"
+    bench.dut.unload_words.value = 0
+
+
+@block_test(Bench)
+async def while_written(bench: Bench) -> None:
     """A map leaves while its channels are written: each as soon as it is there, none before, nor
     any that shares its row with one that is not; the rest when all is told to be there."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     for turn in range(16):
         bench.clear()
         words = turn % 3 == 2
-        shape = (
-            random.randint(1, 10),
-            random.randint(1, 2),
-            random.choice((3, 16, 17, 32, 64, 70)),
-        )
+        shape = (random.randint(1, 10), random.randint(1, 2), a_shape()[2])
         planes = (4 * shape[0], *shape[1:]) if words else shape
         base, per = random.randrange(ROWS // 4), 4 if words else 1
         data = random.randbytes(int(np.prod(planes)))
@@ -224,53 +235,46 @@ async def while_written(dut) -> None:
             bench.dut.unload_written.value = count
             await bench.step()
             bench.dut.unload_written.value = 0
-            for _ in range(random.choice((0, 1, 5, 200))):
-                await bench.step()
+            await bench.steps(random.choice((0, 1, 5, 200)))
             bench.dut.unload_held.value = 0
         size = len(data)
         pieces = shape[0] * shape[1] * per * ceil_div(shape[2], bench.lanes)
-        for _ in range(60 + 6 * pieces if not told_late else 0):
-            await bench.step()
+        await bench.steps(60 + 6 * pieces if not told_late else 0)
         if not told_late and (words or shape[2] > 32):
             assert len(bench.words["store"]) >= size // bench.lanes, "channels that are there stay"
         bench.ram[airam.unpack_map(np.arange(bench.ram.size), base, planes)] = x
         bench.unwritten = set()
         bench.dut.unload_whole.value = 1
         bench.store_due = 30 + 8 * pieces
-        await bench.until("unload", 300 + 20 * pieces)
+        await bench.finish("unload", 300 + 20 * pieces)
         got = b"".join(w.to_bytes(bench.lanes, "little") for w in bench.words["store"])
         assert got[:size] == to_stored(x, words).tobytes(), f"{shape} at row {base}, turn {turn}"
     bench.dut.unload_words.value = 0
 
 
-@cocotb.test()
-async def channel_after_channel(dut) -> None:
+@block_test(Bench)
+async def channel_after_channel(bench: Bench) -> None:
     """Channels of a word each follow each other without a pause, when they are there or when all
     is told to be there; none is read in the cycle after the map is held."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     shape = (24, 1, 5)
     bench.dut.unload_store.value = 0
     bench.dut.unload_apart.value = Layout(*shape).channel_rows
     cycles = []
     for turn in range(6):
         bench.clear()
-        whole, holds, took = turn == 1, turn > 1, 0
+        whole, holds = turn == 1, turn > 1
         bench.dut.unload_whole.value = int(whole)
         await bench.start("unload", 9, shape)
         bench.dut.unload_written.value = 0 if whole else shape[0]
         await bench.step(1.0)
         bench.dut.unload_written.value = 0
-        for _ in range(1000):
+
+        def over(holds: bool = holds) -> int:
             bench.dut.unload_held.value = int(holds and random.random() < 0.3)
-            await bench.step(1.0)
-            took += 1
-            if bench.done["unload"]:
-                break
-        else:
-            raise AssertionError("never done")
+            return bench.done["unload"]
+
+        cycles.append(await bench.run_until(over, 1000, 1.0))
         bench.dut.unload_held.value = 0
-        cycles.append(took)
         data = b"".join(w.to_bytes(8, "little") for w in bench.words["result"])
         size = int(np.prod(shape))
         assert data[:size] == airam.unpack_map(bench.ram, 9, shape).tobytes()
@@ -280,57 +284,45 @@ async def channel_after_channel(dut) -> None:
     assert max(cycles[:2]) <= most, f"{bench.reads} reads in {cycles[:2]} cycles"
 
 
-@cocotb.test()
-async def stored_before_read(dut) -> None:
+@block_test(Bench)
+async def stored_before_read(bench: Bench) -> None:
     """The storage may be done in the cycle in which the last word leaves, not before it counts."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     bench.dut.unload_store.value = bench.dut.unload_whole.value = 1
     await bench.start("unload", 3, (2, 3, 16))
     bench.store_due = 0
     await bench.step()
     await bench.step()
     assert not bench.done["unload"], "done although words are still to come"
-    await bench.until("unload", 2000)
+    await bench.finish("unload", 2000)
     assert len(bench.words["store"]) == ceil_div(96, bench.lanes)
 
 
-@cocotb.test()
-async def stop(dut) -> None:
+@block_test(Bench)
+async def stop(bench: Bench) -> None:
     """Stop at any time: no request, no word, no done of before; the next map is whole."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     for _ in range(10):
         shape = (4, 4, 40)
         bench.clear()
         bench.dut.unload_store.value = 1
         await bench.start("unload", 10, shape)
-        for _ in range(random.randint(0, 60)):
-            await bench.step()
+        await bench.steps(random.randint(0, 60))
         bench.dut.stop.value = 1
         await bench.step()
         bench.dut.stop.value = 0
         bench.clear()
-        for _ in range(30):
-            await bench.step()
+        await bench.steps(30)
         assert not bench.requests and not any(bench.words.values()) and not any(bench.done.values())
         bench.dut.unload_store.value = 0
         await bench.start("unload", 10, shape)
-        await bench.until("unload", 8000)
+        await bench.finish("unload", 8000)
         data = b"".join(w.to_bytes(8, "little") for w in bench.words["result"])
         assert data[:640] == airam.unpack_map(bench.ram, 10, shape).tobytes()
 
 
-@pytest.mark.tier(
-    nightly=["icarus-32-16", "icarus-32-64", "icarus-128-64", "icarus-64-32", "verilator-32-128"]
-)
-@pytest.mark.parametrize(
-    ("sim", "bus", "path"),
-    [
-        *(("icarus", 32, 64), ("icarus", 128, 64), ("verilator", 64, 64)),
-        *(("icarus", 32, 16), ("icarus", 64, 32), ("verilator", 128, 16)),
-        *(("verilator", 32, 128),),
-    ],
+@sizes(
+    "sim bus path",
+    test="verilator-128-16 verilator-64-64",
+    nightly="icarus-128-64 icarus-32-16 icarus-32-64 icarus-64-32 verilator-32-128",
 )
 def test_map_mover(sim: str, bus: int, path: int) -> None:
     sources = [f"rtl/cache/{n}.v" for n in ("map_mover", "pixel_writer", "result_reader")]

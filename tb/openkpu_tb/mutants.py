@@ -63,7 +63,7 @@ def number() -> int:
 
 
 def plusargs() -> list[str]:
-    """What tells the simulation of the mutant; nothing where sources are not mutated."""
+    """Options that select the mutant in a simulation; none where sources are not mutated."""
     return [f"+mutant={number()}"] if os.environ.get(FOLDER) else []
 
 

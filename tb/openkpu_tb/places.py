@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where builds go, and by what path tools are told of the checkout.
+"""The folder of builds, and the path by which tools reach the checkout.
 
 Verilator builds with make, which takes no path with a space. For such a checkout, and for one that
 cannot be written, the folder is in the user's cache; scripts/where.sh chooses the same one.

@@ -93,12 +93,12 @@ def _made(path: Path) -> bool:
 
 
 def named(path: Path) -> Path:
-    """A file by a path that every tool takes."""
+    """A file by a path that every tool accepts."""
     return path if _made(path) else places.tool_root(ROOT) / path.relative_to(ROOT)
 
 
 def called(path: Path) -> str:
-    """What a file counts as in the name of a build: a made one by its name and contents alone."""
+    """A file in the hash of a build: of a generated one the name alone, without its folder."""
     return path.name if _made(path) else str(path.relative_to(ROOT))
 
 
@@ -333,7 +333,7 @@ def check_tool(sim: str) -> None:
 
 
 def _version(sim: str) -> str:
-    """What identifies the simulator's version; also the check that it is there."""
+    """The simulator's version; ToolError when it is missing or too old."""
     return _version_on(sim, os.environ["PATH"])
 
 
@@ -352,7 +352,7 @@ def _version_on(sim: str, path: str) -> str:
 
 @contextlib.contextmanager
 def _environment(**own: str) -> Iterator[None]:
-    """Variables of a build or a run, without those that a caller's shell or make has for others."""
+    """Set variables for a build or a run, and remove what a shell or make sets for other tools."""
     saved = {k: v for k, v in os.environ.items() if k in own or FOREIGN.fullmatch(k)}
     for name in saved:
         del os.environ[name]

@@ -3,7 +3,8 @@
 
 A test without a mark is of the first tier, the one for minutes. ``@pytest.mark.check`` and
 ``@pytest.mark.nightly`` put a test into the second or third one; ``@pytest.mark.tier(check=[...],
-nightly=[...])`` only those of its parameters whose identifier fits one of the patterns.
+nightly=[...])`` only those of its parameters whose identifier fits one of the patterns. ``sizes``
+gives a bench its simulators and sizes, each with its tier.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,20 @@ TIERS = ("test", "check", "nightly")
 COMMANDS = {"check": "make check", "nightly": "make nightly"}
 # what an option --tier takes: alone, or with all those before
 TAKEN = {"test": ("test",), "check": ("check",), "push": ("test", "check"), "all": TIERS}
+
+
+def sizes(names: str, test: str = "", check: str = "", nightly: str = "") -> pytest.MarkDecorator:
+    """Parameters ``names`` of a bench, in the tier in which each of their values is tried.
+
+    A value is its own identifier: ``"icarus-32-8"`` is ("icarus", 32, 8).
+    """
+    rows = []
+    for tier, identifiers in zip(TIERS, (test, check, nightly), strict=True):
+        marks = [getattr(pytest.mark, tier)] if tier != "test" else []
+        for identifier in identifiers.split():
+            values = [int(v) if v.isdecimal() else v for v in identifier.split("-")]
+            rows.append(pytest.param(*values, id=identifier, marks=marks))
+    return pytest.mark.parametrize(names.split(), rows)
 
 
 def _fits(identifier: str, pattern: str) -> bool:

@@ -53,7 +53,7 @@ def _kept_waiting(pid: int) -> float:
         return 0.0
 
 
-def _wait(process: subprocess.Popen, limit: float | None) -> int:
+def wait_for(process: subprocess.Popen, limit: float | None) -> int:
     """Its status; subprocess.TimeoutExpired after ``limit`` seconds of its own."""
     if limit is None:
         return process.wait()
@@ -86,7 +86,7 @@ def watched(runner: Runner, limit: float | None, gently: bool = False) -> Runner
                 process_group=0,
             )
             try:
-                status = _wait(process, limit)
+                status = wait_for(process, limit)
             except subprocess.TimeoutExpired:
                 raise Overrun(f"killed after {limit:g} s ({VARIABLE})") from None
             finally:

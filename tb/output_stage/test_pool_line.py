@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
 
 from openkpu.arithmetic.pooling import POOL_STRIDE, pool_map
 from openkpu_tb.core.descriptor import POOL_CODE
 from openkpu_tb.core.pipeline_bench import join_words, split_words
-from openkpu_tb.simrun import SIMS, run_bench
+from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 
 def stripe(rng: np.random.Generator, swl: int) -> np.ndarray:
@@ -122,16 +122,12 @@ async def check(dut, rng: np.random.Generator, path: int, pool: int, swl: int, s
             assert got[: len(want)] == want, f"pool {pool}, lines of {1 << swl}: {done[0]}"
 
 
-@pytest.mark.tier(
-    nightly=["icarus-32", "icarus-64", "verilator-32"], check=["verilator-16", "verilator-64"]
+@sizes(
+    "sim path",
+    test="icarus-16",
+    check="verilator-16 verilator-64",
+    nightly="icarus-32 icarus-64 verilator-32",
 )
-@pytest.mark.parametrize("path", [16, 32, 64])
-@pytest.mark.parametrize("sim", SIMS)
 def test_pool_line(sim: str, path: int) -> None:
-    run_bench(
-        sim,
-        "pool_line",
-        ["rtl/output/pool_line.v"],
-        "tb.output_stage.test_pool_line",
-        params={"PATH": path},
-    )
+    test, params = "tb.output_stage.test_pool_line", {"PATH": path}
+    run_bench(sim, "pool_line", ["rtl/output/pool_line.v"], test, params=params)

@@ -5,15 +5,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.pooling import PICKS, pool_map
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.decoded import DWROW, Sizes
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import (
     describe_layer,
     flattened,
@@ -24,41 +23,32 @@ from openkpu_tb.core.descriptor import (
     stripes,
 )
 from openkpu_tb.core.packed_ports import PackedView
-from openkpu_tb.core.pipeline_bench import join_words, reset
+from openkpu_tb.core.pipeline_bench import join_words
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 RAM_ROWS = 4096
 INPUTS = ("start", "desc", "in_valid", "in_byte", "in_pos", "in_end", "take", "writeback_gnt")
-# shape, pool, depthwise: borders of the layouts, lines that cross the end of a row
+# by depthwise and pool, shapes: borders of the layouts, lines that cross the end of a row
+SHAPES = {
+    False: {
+        0: ((5, 3, 5), (3, 4, 40), (3, 5, 64), (1, 2, 150)),
+        **{1: ((5, 7, 23), (2, 9, 140)), 2: ((3, 4, 70), (5, 2, 2))},
+        **{3: ((5, 9, 31), (3, 8, 64)), 4: ((2, 4, 150), (9, 4, 4))},
+        **{5: ((5, 10, 33),), 6: ((3, 6, 140),), 7: ((2, 9, 70),)},
+        8: ((2, 9, 70), (5, 1, 1), (2, 5, 33), (1, 7, 129)),
+        9: ((3, 6, 17), (1, 5, 150), (3, 3, 16)),
+    },
+    True: {
+        0: ((5, 4, 5), (3, 3, 30), (2, 3, 64), (3, 2, 150)),
+        **{1: ((5, 7, 23),), 4: ((3, 8, 40),), 5: ((3, 5, 33),), 9: ((2, 6, 70),)},
+    },
+}
 CASES = [
-    *(
-        ((5, 3, 5), 0, False),
-        ((3, 4, 40), 0, False),
-        ((3, 5, 64), 0, False),
-        ((1, 2, 150), 0, False),
-    ),
-    *(
-        ((5, 7, 23), 1, False),
-        ((3, 4, 70), 2, False),
-        ((2, 9, 140), 1, False),
-        ((5, 2, 2), 2, False),
-    ),
-    *(
-        ((5, 9, 31), 3, False),
-        ((2, 4, 150), 4, False),
-        ((3, 8, 64), 3, False),
-        ((9, 4, 4), 4, False),
-    ),
-    *(
-        ((3, 6, 17), 9, False),
-        ((2, 9, 70), 8, False),
-        ((1, 5, 150), 9, False),
-        ((5, 1, 1), 8, False),
-    ),
-    *(((2, 5, 33), 8, False), ((3, 3, 16), 9, False), ((1, 7, 129), 8, False)),
-    *(((5, 10, 33), 5, False), ((3, 6, 140), 6, False), ((2, 9, 70), 7, False)),
-    *(((5, 4, 5), 0, True), ((3, 3, 30), 0, True), ((2, 3, 64), 0, True), ((3, 2, 150), 0, True)),
-    *(((5, 7, 23), 1, True), ((3, 8, 40), 4, True), ((2, 6, 70), 9, True), ((3, 5, 33), 5, True)),
+    (shape, pool, depthwise)
+    for depthwise, pools in SHAPES.items()
+    for pool, shapes in pools.items()
+    for shape in shapes
 ]
 
 
@@ -202,11 +192,13 @@ class Layer:
         return (self.arg.image_dst_addr + chan * self.arg.i_col_high + y) % 2 == 1
 
 
-class Bench:
+class Bench(BlockBench):
+    inputs = INPUTS
+
     def __init__(self, dut) -> None:
         self.path = int(dut.PATH.value)
         port = layout("rowwrite", PATH=self.path, PB=int(dut.PB.value))
-        self.dut = PackedView(dut, {"writeback": (port, "writeback_")})
+        super().__init__(PackedView(dut, {"writeback": (port, "writeback_")}))
         self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
         n_y, n_z, flat = (int(getattr(dut, name).value) for name in ("N_Y", "N_Z", "FLAT"))
@@ -233,9 +225,7 @@ class Bench:
         """Deliver the layer; groups are taken only when there is room. Bounded; its cycles."""
         dut = self.dut
         dut.desc.value = pack_descriptor(layer.desc)
-        dut.start.value = 1
-        await RisingEdge(dut.clk)
-        dut.start.value = 0
+        await self.pulse(start=1)
         groups = list(layer.groups())
         limit = 200 + int(60 * sum(len(g) + 8 for g in groups) * self.sizes.n_z / p_gnt)
         group: list[Write] = []
@@ -305,21 +295,17 @@ def make(shape, pool: int, depthwise: bool, words: int | None = None) -> LayerAr
     )
 
 
-@cocotb.test()
-async def chosen_maps(dut) -> None:
+@block_test(Bench)
+async def chosen_maps(bench: Bench) -> None:
     """Every layout and pool; bytes that belong to no pixel keep their value."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     for shape, pool, depthwise in CASES:
         arg = make(shape, pool, depthwise)
         await bench.check(arg, *random.choice(((1.0, 1.0), (1.0, 0.3), (0.5, 0.9))))
 
 
-@cocotb.test()
-async def planes(dut) -> None:
+@block_test(Bench)
+async def planes(bench: Bench) -> None:
     """Four planes a channel: every layout, channels that end in a group and at its end."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     n_z = bench.sizes.n_z
     for o, h, w in ((1, 1, 1), (n_z + 1, 5, 7), (3, 3, 16), (n_z, 4, 17), (3, 3, 32), (2, 3, 33)):
         await bench.check(make((o, h, w), 0, False, 1), 1.0, random.choice((0.4, 1.0)))
@@ -327,11 +313,9 @@ async def planes(dut) -> None:
         await bench.check(make(shape, 0, False, 1), 1.0, 1.0)
 
 
-@cocotb.test()
-async def flat_maps(dut) -> None:
+@block_test(Bench)
+async def flat_maps(bench: Bench) -> None:
     """Maps that are computed as one line: each width, lines that cross words and stripes."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     n_z = bench.sizes.n_z
     for w in range(1, 16):
         for h in (1, random.choice((2, 64 // w, 64 // w + 1, 150 // w))):
@@ -341,11 +325,9 @@ async def flat_maps(dut) -> None:
             await bench.check(arg, *rates, flat=bench.sizes.flat)
 
 
-@cocotb.test()
-async def keeps_pace(dut) -> None:
+@block_test(Bench)
+async def keeps_pace(bench: Bench) -> None:
     """Unpooled, a word a cycle: as fast as it comes when the path is as wide as the array."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     for width, depthwise in ((64, False), (64, True), (32, False), (32, True), (16, True)):
         channels = 8 if depthwise else 2 * bench.sizes.n_z
         arg = make((channels, 4, width), 0, depthwise, 0)
@@ -359,10 +341,8 @@ async def keeps_pace(dut) -> None:
         assert cycles <= limit, f"{arg.in_shape}: {cycles} cycles, not {limit}"
 
 
-@cocotb.test()
-async def random_maps(dut) -> None:
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
+@block_test(Bench)
+async def random_maps(bench: Bench) -> None:
     for _ in range(20):
         pool = random.randrange(10)
         shape = random.randint(1, 6), random.randint(4, 10), random.randint(4, 80)
@@ -370,38 +350,16 @@ async def random_maps(dut) -> None:
         await bench.check(arg, random.choice((0.4, 1.0)), random.choice((0.2, 1.0)))
 
 
-@pytest.mark.tier(
-    nightly=[
-        "icarus-4-4-16",
-        "icarus-4-8-32",
-        "verilator-8-16-64",
-        "verilator-16-2-16",
-        "verilator-4-4-64",
-        "verilator-4-8-32",
-        "verilator-2-2-128",
-        "verilator-8-16-16",
-        "verilator-4-16-64",
-    ],
-    check=["verilator-2-2-16", "verilator-4-4-16"],
-)
-@pytest.mark.parametrize(
-    ("sim", "n_y", "n_z", "path"),
-    [
-        *(("icarus", 2, 2, 16), ("icarus", 4, 4, 16), ("icarus", 4, 8, 32)),
-        pytest.param("icarus", 4, 16, 64, marks=pytest.mark.nightly),
-        pytest.param("icarus", 8, 16, 64, marks=pytest.mark.nightly),
-        *(("verilator", 2, 2, 16), ("verilator", 4, 4, 16), ("verilator", 4, 8, 32)),
-        *(("verilator", 4, 16, 64), ("verilator", 8, 16, 64), ("verilator", 4, 4, 64)),
-        # arrays that do not match the path
-        *(("verilator", 2, 2, 128), ("verilator", 8, 16, 16), ("verilator", 16, 2, 16)),
-        pytest.param("verilator", 2, 2, 64, marks=pytest.mark.nightly),
-        pytest.param("verilator", 4, 16, 128, marks=pytest.mark.nightly),
-        pytest.param("verilator", 8, 16, 128, marks=pytest.mark.nightly),
-        pytest.param("verilator", 2, 64, 128, marks=pytest.mark.nightly),
-        pytest.param("verilator", 4, 16, 16, marks=pytest.mark.nightly),
-        pytest.param("verilator", 2, 32, 32, marks=pytest.mark.nightly),
-        pytest.param("verilator", 2, 64, 16, marks=pytest.mark.nightly),
-    ],
+# 2-2-128, 8-16-16 and 16-2-16 are arrays that do not match the path
+@sizes(
+    "sim n_y n_z path",
+    test="icarus-2-2-16",
+    check="verilator-2-2-16 verilator-4-4-16",
+    nightly="icarus-4-16-64 icarus-4-4-16 icarus-4-8-32 icarus-8-16-64 verilator-16-2-16 "
+    "verilator-2-2-128 verilator-2-2-64 verilator-2-32-32 verilator-2-64-128 "
+    "verilator-2-64-16 verilator-4-16-128 verilator-4-16-16 verilator-4-16-64 "
+    "verilator-4-4-64 verilator-4-8-32 verilator-8-16-128 verilator-8-16-16 "
+    "verilator-8-16-64",
 )
 def test_write_back(sim: str, n_y: int, n_z: int, path: int) -> None:
     sources = ["rtl/output/*.v", "rtl/lib/*.v"]

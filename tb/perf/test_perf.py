@@ -5,7 +5,7 @@ import random
 
 import cocotb
 import pytest
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.core.pipeline_bench import join_words, reset
 from openkpu_tb.simrun import SIMS, run_bench
@@ -101,8 +101,8 @@ async def carries(dut) -> None:
 async def carries_far(dut) -> None:
     """Counters close to a carry into their high word and into the higher half of the memory."""
     await reset(dut, *FLAGS, "macs_issued", "macs_gated", "index")
-    for _ in range(40):  # each counter has a place of its own
-        await RisingEdge(dut.clk)
+    # each counter has a place of its own
+    await ClockCycles(dut.clk, 40)
     upper, macs = (1 << 29) - 1, (9 * int(dut.LANES.value)).bit_length() + 5
     for _ in range(2):  # what was added before is written once more
         for place in range(len(NAMES)):

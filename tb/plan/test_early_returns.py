@@ -11,7 +11,7 @@ pytestmark = pytest.mark.fixed  # the same with every seed
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = "tb", "models", "scripts"
-RUN_BY = "cocotb.", "checked", "pytest.mark."  # decorators of what a framework runs
+RUN_BY = "cocotb.", "block_test", "checked", "pytest.mark."  # decorators of what a framework runs
 METHODS = "scenario", "run_phase"  # of classes that pyuvm runs
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -21,6 +21,10 @@ async def first(dut):
     if not dut.A.value:
         return
     assert dut.B.value
+
+@block_test(Bench)
+async def also_first(bench):
+    return
 
 @checked(limit=3)
 async def second(tb):
@@ -97,7 +101,7 @@ def early(text: str) -> list[str]:
 
 
 def test_what_is_early() -> None:
-    assert early(EARLY) == ["first", "second", "test_third", "scenario"]
+    assert early(EARLY) == ["first", "also_first", "second", "test_third", "scenario"]
     assert early(FINE) == []
 
 

@@ -4,11 +4,8 @@
 import random
 from dataclasses import dataclass
 
-import cocotb
 import numpy as np
-import pytest
-from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.generators.generate import Limits
@@ -27,8 +24,10 @@ from openkpu.layer.pool_tasks import (
     words_read,
 )
 from openkpu.layer.vectors import VectorLayer
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import describe_layer, layout, pack_descriptor
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 ROWS = 4096
 WIDTHS = (1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80, 128, 129, 200)
@@ -43,30 +42,20 @@ class Work:
     writes: int
 
 
-class Bench:
+class Bench(BlockBench):
+    inputs = "start", "desc", "fill_gnt", "fill_data", "writeback_gnt"
+
     def __init__(self, dut) -> None:
-        self.dut = dut
+        super().__init__(dut)
         self.path, self.lanes = int(dut.PATH.value), int(dut.LANES.value)
         log2 = self.path.bit_length() - 1
         self.write = layout("rowwrite", PATH=self.path, PB=log2)
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        for name in ("start", "desc", "fill_gnt", "fill_data", "writeback_gnt"):
-            getattr(dut, name).value = 0
         self.noise = np.random.default_rng(random.getrandbits(32))
         self.ram = self.noise.integers(0, 256, ROWS * 64, dtype=np.uint8)
 
-    async def reset(self) -> None:
-        self.dut.rst.value = 1
-        for _ in range(3):
-            await RisingEdge(self.dut.clk)
-        self.dut.rst.value = 0
-        await RisingEdge(self.dut.clk)
-
     async def start(self, arg: LayerArg) -> None:
         self.dut.desc.value = pack_descriptor(describe_layer(arg, Sizes()))
-        self.dut.start.value = 1
-        await RisingEdge(self.dut.clk)
-        self.dut.start.value = 0
+        await self.pulse(start=1)
 
     async def serve(self, limit: int, p_read: float, p_write: float) -> Work:
         """The AI RAM until the task is over: data in the cycle after a grant, noise in others."""
@@ -140,12 +129,6 @@ def line_cycles(arg: LayerArg, lanes: int) -> int:
     return cycles
 
 
-async def begin(dut) -> Bench:
-    bench = Bench(dut)
-    await bench.reset()
-    return bench
-
-
 def draw(**fixed) -> VectorLayer:
     """A random task that the memory holds, of widths near the corners of the layout."""
     rng = np.random.default_rng(random.getrandbits(32))
@@ -158,10 +141,9 @@ def draw(**fixed) -> VectorLayer:
             continue
 
 
-@cocotb.test()
-async def any_window(dut) -> None:
+@block_test(Bench)
+async def any_window(bench: Bench) -> None:
     """Random tasks, granted at once or late; each kind, windows and whole maps."""
-    bench = await begin(dut)
     for turn in range(40):
         kind, whole = 1 + turn % 4, turn % 8 > 5
         layer = draw(kind=kind, whole=whole, h=random.randrange(1, 12))
@@ -169,10 +151,9 @@ async def any_window(dut) -> None:
         await bench.task(layer, *rates)
 
 
-@cocotb.test()
-async def corners(dut) -> None:
+@block_test(Bench)
+async def corners(bench: Bench) -> None:
     """The largest and the smallest windows, steps and paddings, in both directions."""
-    bench = await begin(dut)
     tasks = [
         ((1, 1, 1), (1, 1), (1, 1), (0, 0, 0, 0)),
         ((5, 2, 2), (16, 16), (1, 1), (7, 7, 7, 7)),
@@ -207,10 +188,9 @@ async def corners(dut) -> None:
             await bench.task(map_layer(arg, x), 1.0, 0.2 if shape[2] in (17, 18, 34, 50) else 1.0)
 
 
-@cocotb.test()
-async def whole_maps(dut) -> None:
+@block_test(Bench)
+async def whole_maps(bench: Bench) -> None:
     """Sums up to the largest of a narrow map, several pieces of a line, many channels."""
-    bench = await begin(dut)
     for shape in ((1, 512, 1), (1, 512, 17), (2, 9, 330), (70, 2, 2), (7, 7, 7), (3, 1, 64)):
         for kind in (MAXIMUM, MINIMUM, AVERAGE, AVERAGE_INSIDE):
             arg = pool_layer(shape, kind, ram_rows=ROWS, signed_out=random.getrandbits(1))
@@ -223,10 +203,9 @@ async def whole_maps(dut) -> None:
             await bench.task(map_layer(arg, x))
 
 
-@cocotb.test()
-async def rate(dut) -> None:
+@block_test(Bench)
+async def rate(bench: Bench, dut) -> None:
     """Memory that grants at once: a piece a cycle, or as many picks as there are lanes."""
-    bench = await begin(dut)
     for kernel, stride, pad in (
         (2, 2, 0), (3, 2, 1), (4, 4, 0), (3, 1, 1), (5, 1, 2), (2, 1, 0), (16, 1, 7), (1, 1, 0),
     ):  # fmt: skip
@@ -254,20 +233,16 @@ async def rate(dut) -> None:
         assert work.cycles <= least + 50, (h, w, work, least)
 
 
-@cocotb.test()
-async def ended_and_begun(dut) -> None:
+@block_test(Bench)
+async def ended_and_begun(bench: Bench, dut) -> None:
     """A reset in the middle of a task: nothing is written any more, the next one is right."""
-    bench = await begin(dut)
     for turn in range(40):
         layer = draw(h=9)
         airam.pack_map(bench.ram, layer.arg.image_src_addr, layer.x)
         await bench.start(layer.arg)
         dut.fill_gnt.value = dut.writeback_gnt.value = 1
-        for _ in range(random.randrange(3, 90)):
-            await RisingEdge(dut.clk)
-        dut.rst.value = 1
-        await RisingEdge(dut.clk)
-        dut.rst.value = 0
+        await ClockCycles(dut.clk, random.randrange(3, 90))
+        await bench.pulse(rst=1)
         gap = 40 if turn % 2 else random.randrange(4)  # the next task comes late, or at once
         for _ in range(gap):
             await RisingEdge(dut.clk)
@@ -276,16 +251,10 @@ async def ended_and_begun(dut) -> None:
         await bench.task(draw(h=5))
 
 
-@pytest.mark.tier(nightly=["verilator-4-16", "verilator-8-64", "verilator-4-128"])
-@pytest.mark.parametrize(
-    ("sim", "lanes", "path"),
-    [
-        pytest.param("icarus", 4, 16, marks=pytest.mark.nightly),
-        ("verilator", 4, 16),
-        ("verilator", 2, 32),
-        ("verilator", 8, 64),
-        ("verilator", 4, 128),
-    ],
+@sizes(
+    "sim lanes path",
+    test="verilator-2-32",
+    nightly="icarus-4-16 verilator-4-128 verilator-4-16 verilator-8-64",
 )
 def test_pool_task(sim: str, lanes: int, path: int) -> None:
     sources = [*(f"rtl/pool/pool_{part}.v" for part in PARTS), *LIBRARY]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.activation import ROUNDINGS, Activation
@@ -17,6 +16,7 @@ from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.pipeline_bench import join_words, reset, signed, split_words
 from openkpu_tb.core.post_tables import write_table
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 CYCLES = 12  # from sums to bytes of their first part
 
@@ -187,25 +187,12 @@ async def banks_and_gaps(dut) -> None:
         assert len({b for m, z, b in banks if m == mode and z == 0}) >= min(n_z, 4), mode
 
 
-@pytest.mark.tier(
-    nightly=["icarus-8-4-1", "verilator-4-16-1", "verilator-8-8-2"],
-    check=["icarus-2-2-2", "icarus-4-4-4", "icarus-2-64-4", "verilator-8-4-1", "verilator-8-16-2"],
-)
-@pytest.mark.parametrize(
-    ("sim", "n_y", "n_z", "share"),
-    [
-        ("icarus", 2, 2, 1),
-        ("icarus", 2, 2, 2),
-        ("icarus", 8, 4, 1),
-        ("icarus", 4, 4, 4),
-        ("verilator", 8, 4, 1),
-        ("verilator", 4, 16, 1),
-        # 128 lanes: a row of 64 pixels leaves half of them for a second one
-        ("icarus", 2, 64, 4),
-        ("verilator", 8, 16, 2),
-        pytest.param("verilator", 8, 16, 4, marks=pytest.mark.nightly),
-        ("verilator", 8, 8, 2),
-    ],
+# 2-64-4 is of 128 lanes: a row of 64 pixels leaves half of them for a second one
+@sizes(
+    "sim n_y n_z share",
+    test="icarus-2-2-1",
+    check="icarus-2-2-2 icarus-2-64-4 icarus-4-4-4 verilator-8-16-2 verilator-8-4-1",
+    nightly="icarus-8-4-1 verilator-4-16-1 verilator-8-16-4 verilator-8-8-2",
 )
 def test_post_lanes(sim: str, n_y: int, n_z: int, share: int) -> None:
     params = {"N_Y": n_y, "N_Z": n_z, "MW": 50, "SHARE": share}

@@ -3,47 +3,16 @@
 
 import random
 
-import cocotb
-from cocotb.triggers import ReadOnly, RisingEdge
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
-from tb.reg_block.bench import (
-    AI_STATUS,
-    BAD_CONFIG,
-    CLEAR,
-    CTRL,
-    DONE,
-    EIGHT_BIT,
-    EMPTY,
-    ERR_ADDR,
-    ERR_CODE,
-    ERR_INFO,
-    INT_MASK,
-    INT_STATUS,
-    LEFT,
-    LIST_LEN,
-    LOCK,
-    LOCKED,
-    MODE,
-    NPIX,
-    PIX,
-    RAW,
-    RES,
-    RES_STRIDE,
-    START_BUSY,
-    TAKEN,
-    THRESHOLD,
-    WATCHDOG,
-    WINDOWS,
-    Bench,
-)
+from openkpu.layer.regmap import Err
+from openkpu_tb.core.block_bench import block_test
+from tb.reg_block.bench import EMPTY, WINDOWS, Bench, R
 
 
-@cocotb.test()
-async def starts(dut) -> None:
+@block_test(Bench)
+async def starts(bench: Bench, dut) -> None:
     """What starts, what is refused, and what a start clears."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     bus = int(dut.AHB_W.value) // 8
     refused = [
         {"mode": 0, "length": 1},
@@ -55,42 +24,44 @@ async def starts(dut) -> None:
     for values in refused:
         await bench.configure(**values)
         assert not await bench.start(), values
-        assert await bench.read(ERR_CODE) == BAD_CONFIG
-        assert await bench.read(AI_STATUS) & 3 == 2
-        await bench.write(ERR_CODE, 0xFF)
-        assert await bench.read(ERR_CODE) == 0 and await bench.read(INT_STATUS) == 0
+        assert await bench.read(R.AI_ERR_CODE) == Err.BAD_CONFIG
+        assert await bench.read(R.AI_STATUS) & 3 == 2
+        await bench.write(R.AI_ERR_CODE, 0xFF)
+        assert await bench.read(R.AI_ERR_CODE) == 0 and await bench.read(R.AI_INT_STATUS) == 0
     # mode 2 with nothing to follow is a single inference
     await bench.configure(mode=2, left=0, res_stride=0)
     await bench.pulse(ev_inf_done=1)
     told = {"err_code": 7, "err_layer": 300, "err_stream": 2, "err_waits": 5}
     await bench.pulse(ev_err=1, err_addr=0xABCD0123, **told)
     await bench.pulse(ev_err=1, err_code=3, err_layer=1, err_addr=1)
-    assert await bench.read(ERR_CODE) == 7, "the first error stays"
-    assert await bench.read(ERR_INFO) == 300 | 2 << 16 | 5 << 20
-    assert await bench.read(ERR_ADDR) == 0xABCD0123
-    assert await bench.read(INT_STATUS) == 3 and await bench.read(DONE) == 1
+    assert await bench.read(R.AI_ERR_CODE) == 7, "the first error stays"
+    assert await bench.read(R.AI_ERR_INFO) == 300 | 2 << 16 | 5 << 20
+    assert await bench.read(R.AI_ERR_ADDR) == 0xABCD0123
+    assert await bench.read(R.AI_INT_STATUS) == 3 and await bench.read(R.AI_CNN_DONE) == 1
     assert int(dut.irq.value) == 0
-    await bench.write(INT_MASK, 2)
+    await bench.write(R.AI_INT_MASK, 2)
     assert int(dut.irq.value) == 0
     await ReadOnly()
     assert int(dut.irq.value) == 1
     await RisingEdge(dut.clk)
     assert await bench.start()
-    assert await bench.read(MODE) == 1 and int(dut.cfg_more.value) == 0
-    for addr in (ERR_CODE, ERR_INFO, ERR_ADDR, INT_STATUS, DONE):
+    assert await bench.read(R.AI_CNN_MODE) == 1 and int(dut.cfg_more.value) == 0
+    for addr in (R.AI_ERR_CODE, R.AI_ERR_INFO, R.AI_ERR_ADDR, R.AI_INT_STATUS, R.AI_CNN_DONE):
         assert await bench.read(addr) == 0, f"{addr:#x} must be cleared by a start"
     dut.status_busy.value = 1
     await RisingEdge(dut.clk)  # work counts from the next cycle on
     assert not await bench.start()
-    assert await bench.read(ERR_CODE) == START_BUSY and await bench.read(ERR_INFO) == 0
-    await bench.write(CTRL, 2)
+    assert (
+        await bench.read(R.AI_ERR_CODE) == Err.START_BUSY and await bench.read(R.AI_ERR_INFO) == 0
+    )
+    await bench.write(R.AI_CTRL, 2)
     await ReadOnly()
     assert int(dut.soft_reset_pulse.value) and not int(dut.start_pulse.value)
     await RisingEdge(dut.clk)
     dut.status_busy.value = 0
-    assert await bench.read(ERR_CODE) == 0
+    assert await bench.read(R.AI_ERR_CODE) == 0
     # two starts in successive cycles: one
-    dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, CTRL, 1
+    dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, R.AI_CTRL, 1
     pulses = 0
     for _ in range(4):
         await RisingEdge(dut.clk)
@@ -98,48 +69,42 @@ async def starts(dut) -> None:
         pulses += int(dut.start_pulse.value)
         await RisingEdge(dut.clk)
         dut.reg_wr.value = 0
-    assert pulses == 1 and await bench.read(ERR_CODE) == START_BUSY
+    assert pulses == 1 and await bench.read(R.AI_ERR_CODE) == Err.START_BUSY
 
 
-@cocotb.test()
-async def starts_in_a_row(dut) -> None:
+@block_test(Bench)
+async def starts_in_a_row(bench: Bench, dut) -> None:
     """Of two starts the second is refused, however near: the core is busy from the cycle behind the
     pulse on."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     await bench.configure(mode=1, length=1)
     for distance in range(1, 8):
         pulses = 0
         for cycle in range(12):
             write = cycle in (0, distance)
-            dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = int(write), CTRL, 1
+            dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = int(write), R.AI_CTRL, 1
             dut.status_busy.value = int(pulses > 0)
             await ReadOnly()
             pulses += int(dut.start_pulse.value)
             await RisingEdge(dut.clk)
         dut.reg_wr.value = 0
         assert pulses == 1, f"{pulses} starts of two that are {distance} cycles apart"
-        assert await bench.read(ERR_CODE) == START_BUSY, f"{distance} cycles apart"
+        assert await bench.read(R.AI_ERR_CODE) == Err.START_BUSY, f"{distance} cycles apart"
         dut.status_busy.value = 0
         await RisingEdge(dut.clk)
-        await bench.write(ERR_CODE, 0)
+        await bench.write(R.AI_ERR_CODE, 0)
 
 
-@cocotb.test()
-async def starts_and_resets(dut) -> None:
+@block_test(Bench)
+async def starts_and_resets(bench: Bench, dut) -> None:
     """A start behind a reset is kept until the controller has dropped everything; another reset
     forgets it; nothing that the controller says meanwhile is heard; busy from the write on."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     await bench.configure(mode=1, length=1)
     for order, expected in (((2, 1), 1), ((3,), 1), ((2, 1, 2), 0), ((3, 2, 1), 1), ((2,), 0)):
         dut.status_busy.value = 1
         starts, resets = 0, 0
         for i in range(40):
             if i < len(order):
-                dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, CTRL, order[i]
+                dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, R.AI_CTRL, order[i]
             else:
                 dut.reg_wr.value = 0
             # the controller drops everything from the cycle after the pulse on
@@ -157,53 +122,46 @@ async def starts_and_resets(dut) -> None:
                 assert int(dut.host_pending.value), f"{order}, cycle {i}"
             await RisingEdge(dut.clk)
         assert (starts, resets) == (expected, sum(w >> 1 & 1 for w in order)), order
-        for addr in (DONE, INT_STATUS, ERR_CODE, RAW):
+        for addr in (R.AI_CNN_DONE, R.AI_INT_STATUS, R.AI_ERR_CODE, R.interrupt_raw):
             assert await bench.read(addr) & 0xFF & ~EMPTY == 0, f"{order}: {addr:#x} was set"
-        assert await bench.read(AI_STATUS) & 1 == 0
+        assert await bench.read(R.AI_STATUS) & 1 == 0
     # busy in the cycle after the write
     for value in (1, 2):
-        await bench.write(CTRL, value)
-        assert await bench.read(AI_STATUS) & 1, value
-        for _ in range(3):
-            await RisingEdge(dut.clk)
-        assert await bench.read(AI_STATUS) & 1 == 0
+        await bench.write(R.AI_CTRL, value)
+        assert await bench.read(R.AI_STATUS) & 1, value
+        await ClockCycles(dut.clk, 3)
+        assert await bench.read(R.AI_STATUS) & 1 == 0
     await bench.push_word(5)
-    assert await bench.read(AI_STATUS) & 1
+    assert await bench.read(R.AI_STATUS) & 1
     assert not await bench.start()
-    assert await bench.read(ERR_CODE) == START_BUSY
+    assert await bench.read(R.AI_ERR_CODE) == Err.START_BUSY
     assert await bench.pop(1) == [5]
     # while words are being discarded they do not count, and an accepted start empties the FIFO
     await bench.push_word(6)
     dut.status_hold.value = 1
-    assert await bench.read(AI_STATUS) & 1 == 0
+    assert await bench.read(R.AI_STATUS) & 1 == 0
     assert await bench.start()
     dut.status_hold.value = 0
-    await ReadOnly()
-    assert not int(dut.arg_valid.value)
-    await RisingEdge(dut.clk)
+    assert not await bench.settled("arg_valid")
     # a stop with the start counts for it, one before does not
     await bench.configure(mode=2, left=3)
     for value, more in ((5, 0), (1, 1), (4, 0), (1, 1)):
-        await bench.write(CTRL, value)
+        await bench.write(R.AI_CTRL, value)
         await ReadOnly()
         assert int(dut.cfg_more.value) == more, value
-        for _ in range(3):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, 3)
 
 
-@cocotb.test()
-async def taken_over(dut) -> None:
+@block_test(Bench)
+async def taken_over(bench: Bench, dut) -> None:
     """A run has the values of its start; the host's later ones wait for the next."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     bus = int(dut.AHB_W.value) // 8
-    registers = {"wgt_adr": 0x110, "bias_adr": 0x114, "list_adr": 0x118, "list_len": LIST_LEN}
-    registers |= {"res_adr": RES, "taken_adr": PIX, "eight_bit": EIGHT_BIT}
-    await bench.write(MODE, 1)
+    registers = {"wgt_adr": 0x110, "bias_adr": 0x114, "list_adr": 0x118, "list_len": R.AI_LIST_LEN}
+    registers |= {"res_adr": R.AI_RES_ADR, "taken_adr": R.AI_PIX_ADR, "eight_bit": R.eight_bit_mode}
+    await bench.write(R.AI_CNN_MODE, 1)
     before: dict[str, int] = {}
     widths = {"list_len": 10, "eight_bit": 1}
-    registers = {"watchdog": WATCHDOG, **registers}  # the first one counts at once
+    registers = {"watchdog": R.AI_WATCHDOG, **registers}  # the first one counts at once
     for turn in range(8):
         values = {n: random.getrandbits(widths.get(n, 32)) for n in registers}
         if turn < 2:  # every bit, in one of them
@@ -224,17 +182,17 @@ async def taken_over(dut) -> None:
             assert int(getattr(dut, f"cfg_{name}").value) == value, name
         before = values
     # unaligned while busy: refused, and the register stays
-    for addr in (RES, RES_STRIDE):
+    for addr in (R.AI_RES_ADR, R.AI_RES_STRIDE):
         was = await bench.read(addr)
         await bench.write(addr, bus // 2)
-        assert await bench.read(addr) == was and await bench.read(ERR_CODE) == BAD_CONFIG
-        await bench.write(ERR_CODE, 0)
+        assert await bench.read(addr) == was and await bench.read(R.AI_ERR_CODE) == Err.BAD_CONFIG
+        await bench.write(R.AI_ERR_CODE, 0)
     # the weight width goes with a layer's words
     dut.status_busy.value = 0
     for width in (1, 0):
-        await bench.write(EIGHT_BIT, width)
+        await bench.write(R.eight_bit_mode, width)
         await bench.push_word(width)
-    await bench.write(EIGHT_BIT, 1)
+    await bench.write(R.eight_bit_mode, 1)
     for width in (1, 0):
         await ReadOnly()
         assert int(dut.arg_eight_bit.value) == width
@@ -242,45 +200,39 @@ async def taken_over(dut) -> None:
         assert await bench.pop(1) == [width]
 
 
-@cocotb.test()
-async def own_addresses(dut) -> None:
+@block_test(Bench)
+async def own_addresses(bench: Bench, dut) -> None:
     """AI_PIX_ADR and AI_RES_ADR that the host writes during a stream, around the change too."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     await bench.configure(mode=2, length=1, pix=0x100, npix=0x200, pix_stride=0x100)
     await bench.configure(res=0x1000, res_stride=0x40, left=9)
     assert await bench.start()
     assert int(dut.cfg_res_adr.value) == 0x1000
-    await bench.write(RES, 0x8000)
+    await bench.write(R.AI_RES_ADR, 0x8000)
     assert int(dut.cfg_res_adr.value) == 0x1000, "the present result stays where it was"
     await bench.pulse(ev_inf_next=1)
-    assert await bench.read(PIX) == 0x200 and int(dut.cfg_res_adr.value) == 0x8000
+    assert await bench.read(R.AI_PIX_ADR) == 0x200 and int(dut.cfg_res_adr.value) == 0x8000
     dut.ev_inf_next.value = 1
-    await bench.write(RES, 0xA000)  # in the cycle of the change: for the one after
+    await bench.write(R.AI_RES_ADR, 0xA000)  # in the cycle of the change: for the one after
     dut.ev_inf_next.value = 0
-    assert await bench.read(RES) == 0xA000
+    assert await bench.read(R.AI_RES_ADR) == 0xA000
     assert int(dut.cfg_res_adr.value) == 0x8040
     await bench.pulse(ev_inf_next=1)
-    assert await bench.read(RES) == 0xA000 and int(dut.cfg_res_adr.value) == 0xA000
-    await bench.write(PIX, 0x7777)
+    assert await bench.read(R.AI_RES_ADR) == 0xA000 and int(dut.cfg_res_adr.value) == 0xA000
+    await bench.write(R.AI_PIX_ADR, 0x7777)
     await bench.pulse(ev_inf_next=1)
-    assert await bench.read(PIX) == 0x7777 and int(dut.cfg_taken_adr.value) == 0x500
+    assert await bench.read(R.AI_PIX_ADR) == 0x7777 and int(dut.cfg_taken_adr.value) == 0x500
     assert int(dut.cfg_res_adr.value) == 0xA040
     # AI_INF_LEFT in the cycle of the last change counts as after it: alone it does not extend
-    await bench.write(LEFT, 1)
+    await bench.write(R.AI_INF_LEFT, 1)
     dut.ev_inf_next.value = 1
-    await bench.write(LEFT, 2)
+    await bench.write(R.AI_INF_LEFT, 2)
     dut.ev_inf_next.value = 0
-    assert await bench.read(LEFT) == 2 and await bench.read(MODE) == 1
+    assert await bench.read(R.AI_INF_LEFT) == 2 and await bench.read(R.AI_CNN_MODE) == 1
 
 
-@cocotb.test()
-async def windows(dut) -> None:
+@block_test(Bench)
+async def windows(bench: Bench, dut) -> None:
     """Blocks of 1 KiB; a lock until the hardware reset; a write to a locked window is told."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     values = [random.getrandbits(32) for _ in WINDOWS]
     guard = int(dut.guard.value)
     for i, (addr, value) in enumerate(zip(WINDOWS, values, strict=True)):
@@ -291,31 +243,27 @@ async def windows(dut) -> None:
         await RisingEdge(dut.clk)
         assert await bench.read(addr) == value & ~0x3FF
     assert int(dut.guard.value) == guard
-    await bench.write(LOCK, 0)
-    assert await bench.read(LOCK) == 0
-    await bench.write(LOCK, 1)
-    await bench.write(LOCK, 0)
-    assert await bench.read(LOCK) == 1
+    await bench.write(R.AI_LOCK, 0)
+    assert await bench.read(R.AI_LOCK) == 0
+    await bench.write(R.AI_LOCK, 1)
+    await bench.write(R.AI_LOCK, 0)
+    assert await bench.read(R.AI_LOCK) == 1
     for addr in WINDOWS:
         await bench.write(addr, ~values[0] & 0xFFFFFFFF)
-        assert await bench.read(ERR_CODE) == LOCKED
-        await bench.write(ERR_CODE, 0)
-    await bench.write(CTRL, 2)
-    assert int(dut.guard.value) == guard and await bench.read(LOCK) == 1
-    await bench.write(WATCHDOG, 77)
-    assert await bench.read(WATCHDOG) == 77 and int(dut.cfg_watchdog.value) == 77
+        await bench.error(Err.LOCKED)
+    await bench.write(R.AI_CTRL, 2)
+    assert int(dut.guard.value) == guard and await bench.read(R.AI_LOCK) == 1
+    await bench.write(R.AI_WATCHDOG, 77)
+    assert await bench.read(R.AI_WATCHDOG) == 77 and int(dut.cfg_watchdog.value) == 77
 
 
-@cocotb.test()
-async def set_and_clear(dut) -> None:
+@block_test(Bench)
+async def set_and_clear(bench: Bench, dut) -> None:
     """An event in the cycle of its clear stays."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for event, addr, clear in (
-        ("ev_calc_done", RAW, CLEAR),
-        ("ev_inf_done", INT_STATUS, INT_STATUS),
-        ("ev_inf_done", DONE, DONE),
+        ("ev_calc_done", R.interrupt_raw, R.interrupt_clear),
+        ("ev_inf_done", R.AI_INT_STATUS, R.AI_INT_STATUS),
+        ("ev_inf_done", R.AI_CNN_DONE, R.AI_CNN_DONE),
     ):
         getattr(dut, event).value = 1
         await bench.write(clear, 1)
@@ -324,35 +272,29 @@ async def set_and_clear(dut) -> None:
         await bench.write(clear, 1)
         assert not await bench.read(addr) & 1, event
     dut.err_code.value, dut.ev_err.value = 7, 1
-    await bench.write(ERR_CODE, 0)
+    await bench.write(R.AI_ERR_CODE, 0)
     dut.ev_err.value = 0
-    assert await bench.read(ERR_CODE) == 7
+    assert await bench.read(R.AI_ERR_CODE) == 7
     # the number of layers changes, and the clear comes in any cycle around: at most the flag of
     # a change that the host could have seen goes
-    await bench.write(THRESHOLD, 0x1F)
+    await bench.write(R.fifo_threshold, 0x1F)
     for after in range(4):
         await bench.push_layer()
         await bench.push_layer()
-        await bench.write(CLEAR, 7)
-        assert await bench.read(RAW) & EMPTY == 0
+        await bench.write(R.interrupt_clear, 7)
+        assert await bench.read(R.interrupt_raw) & EMPTY == 0
         assert len(await bench.pop(11)) == 11
-        dut.arg_ready.value = 1
-        await RisingEdge(dut.clk)
-        dut.arg_ready.value = 0
-        for _ in range(after):
-            await RisingEdge(dut.clk)
-        await bench.write(CLEAR, EMPTY)
-        seen = await bench.read(RAW) & EMPTY
+        await bench.pulse(arg_ready=1)
+        await ClockCycles(dut.clk, after)
+        await bench.write(R.interrupt_clear, EMPTY)
+        seen = await bench.read(R.interrupt_raw) & EMPTY
         assert bool(seen) == (after == 0), f"clear {after} cycles after the change"
         await bench.pop(12)
 
 
-@cocotb.test()
-async def stream(dut) -> None:
+@block_test(Bench)
+async def stream(bench: Bench, dut) -> None:
     """Step 009 of the patent against a model, with host writes in between."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     bus = int(dut.AHB_W.value) // 8
     model = {"mode": 2, "length": 4, "pix": 0x1001, "npix": 0x2003, "res": 0x8000, "left": 5}
     model |= {"pix_stride": 0x333, "res_stride": 4 * bus}
@@ -369,35 +311,29 @@ async def stream(dut) -> None:
         model["left"] = max(0, model["left"] - 1)
         if i == 2:
             model["npix"] = 0x777
-            await bench.write(NPIX, 0x777)
+            await bench.write(R.AI_NPIX_ADR, 0x777)
         await bench.compare(model, f"after inference {i}")
 
 
-@cocotb.test()
-async def long_streams(dut) -> None:
+@block_test(Bench)
+async def long_streams(bench: Bench, dut) -> None:
     """AI_INF_LEFT has 32 bits that count: whichever is set, an inference follows."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for bit in range(32):
         for left in {1 << bit, 1 << bit | 1, (1 << bit) + (1 << bit) - 1}:
             await bench.configure(mode=2, length=1, left=left)
             assert await bench.start()
-            assert await bench.read(MODE) == 2 and int(dut.cfg_more.value), f"{left:#x}"
+            assert await bench.read(R.AI_CNN_MODE) == 2 and int(dut.cfg_more.value), f"{left:#x}"
             await bench.pulse(ev_inf_next=1)
             more = int(left > 1)
-            assert await bench.read(LEFT) == left - 1, f"{left:#x}"
-            assert await bench.read(MODE) == 1 + more, f"{left:#x} falls back"
+            assert await bench.read(R.AI_INF_LEFT) == left - 1, f"{left:#x}"
+            assert await bench.read(R.AI_CNN_MODE) == 1 + more, f"{left:#x} falls back"
             assert int(dut.cfg_more.value) == more, f"{left:#x}"
 
 
-@cocotb.test()
-async def long_numbers(dut) -> None:
+@block_test(Bench)
+async def long_numbers(bench: Bench, dut) -> None:
     """Addresses and strides have 32 bits, with carries through all of them; AI_ERR_INFO has the
     number of the inference modulo 256; any bit of AI_LIST_LEN makes a list."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     bus = int(dut.AHB_W.value) // 8
     for bit in range(32):
         step = max(1 << bit, bus)
@@ -407,22 +343,19 @@ async def long_numbers(dut) -> None:
         assert await bench.start()
         for n in range(1, 3):
             await bench.pulse(ev_inf_next=1)
-            assert await bench.read(RES) == (start + n * step) % (1 << 32), f"bit {bit}"
-            assert await bench.read(NPIX) == (start + (n << bit)) % (1 << 32), f"bit {bit}"
+            assert await bench.read(R.AI_RES_ADR) == (start + n * step) % (1 << 32), f"bit {bit}"
+            assert await bench.read(R.AI_NPIX_ADR) == (start + (n << bit)) % (1 << 32), f"bit {bit}"
     for count in range(1, 258):
         await bench.pulse(ev_inf_next=1)
         if count in (1, 2, 127, 128, 129, 253, 254, 255, 256, 257):
             await bench.pulse(ev_err=1, err_code=7, err_layer=0, err_stream=0, err_waits=0)
-            assert await bench.read(ERR_INFO) >> 24 == (count + 2) % 256, count
-            await bench.write(ERR_CODE, 0)
+            assert await bench.read(R.AI_ERR_INFO) >> 24 == (count + 2) % 256, count
+            await bench.write(R.AI_ERR_CODE, 0)
 
 
-@cocotb.test()
-async def taken_address(dut) -> None:
+@block_test(Bench)
+async def taken_address(bench: Bench, dut) -> None:
     """What a prefetch took becomes AI_PIX_ADR; a later write is for the inference after it."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     seen = set()
     model = {"mode": 2, "length": 1, "pix": 0, "npix": 0x4000, "res": 0, "left": 1000}
     model |= {"pix_stride": 0x100, "res_stride": 0}
@@ -433,48 +366,43 @@ async def taken_address(dut) -> None:
         seen.add(when)
         write = random.getrandbits(31)
         if when == "before":
-            await bench.write(NPIX, write)
+            await bench.write(R.AI_NPIX_ADR, write)
             model["npix"] = write
         taken = model["npix"]
         dut.ev_npix_take.value = 1
         if when == "with":  # the write meets the take: the old address was taken
-            await bench.write(NPIX, write)
+            await bench.write(R.AI_NPIX_ADR, write)
         else:
             await RisingEdge(dut.clk)
         dut.ev_npix_take.value = 0
         await RisingEdge(dut.clk)
-        assert await bench.read(AI_STATUS) >> 6 & 1 and await bench.read(TAKEN) == taken
+        assert await bench.read(R.AI_STATUS) >> 6 & 1 and await bench.read(R.AI_TAKEN_ADR) == taken
         assert int(dut.cfg_taken_adr.value) == taken, "what the request carries"
         for _ in range({"after": 1, "twice": 2}.get(when, 0)):
             write = random.getrandbits(31)
-            await bench.write(NPIX, write)
+            await bench.write(R.AI_NPIX_ADR, write)
         await bench.pulse(ev_inf_next=1)
-        assert not await bench.read(AI_STATUS) >> 6 & 1
+        assert not await bench.read(R.AI_STATUS) >> 6 & 1
         model["pix"], model["left"] = taken, model["left"] - 1
         later = when in ("with", "after", "twice")
         model["npix"] = write if later else taken + model["pix_stride"]
         await bench.compare(model, f"inference {i}, write {when}")
     assert len(seen) == 5
     await bench.pulse(ev_npix_take=1)
-    await bench.write(CTRL, 2)
-    assert not await bench.read(AI_STATUS) >> 6 & 1, "a soft reset forgets what was taken"
+    await bench.write(R.AI_CTRL, 2)
+    assert not await bench.read(R.AI_STATUS) >> 6 & 1, "a soft reset forgets what was taken"
 
 
-@cocotb.test()
-async def end_of_stream(dut) -> None:
+@block_test(Bench)
+async def end_of_stream(bench: Bench, dut) -> None:
     """AI_INF_LEFT written 0 or AI_CNN_MODE written 1 ends a stream: nothing follows any more."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
-    for register, value in ((LEFT, 0), (MODE, 1)):
+    for register, value in ((R.AI_INF_LEFT, 0), (R.AI_CNN_MODE, 1)):
         await bench.configure(mode=2, length=1, left=3)
         assert await bench.start()
         assert int(dut.cfg_more.value)
         await bench.write(register, value)
-        await ReadOnly()
-        assert not int(dut.cfg_more.value)
-        await RisingEdge(dut.clk)
+        assert not await bench.settled("cfg_more")
     # a start with nothing to follow is a single inference from its cycle on
     await bench.configure(mode=2, left=0)
-    await bench.write(CTRL, 1)
-    assert await bench.read(MODE) == 1 and not int(dut.cfg_more.value)
+    await bench.write(R.AI_CTRL, 1)
+    assert await bench.read(R.AI_CNN_MODE) == 1 and not int(dut.cfg_more.value)

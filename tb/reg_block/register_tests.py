@@ -4,43 +4,21 @@
 import random
 
 import cocotb
-from cocotb.triggers import ReadOnly, RisingEdge
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
 from openkpu.layer.regdesc import access, compile_map, reset
-from tb.reg_block.bench import (
-    AI_STATUS,
-    CALC,
-    CLEAR,
-    CTRL,
-    DATA_HI,
-    DATA_LO,
-    DONE,
-    EMPTY,
-    ERR_CODE,
-    FIFO_CTRL,
-    FULL,
-    INT_STATUS,
-    MASK,
-    OVERRUN,
-    PERF,
-    RAW,
-    STATUS,
-    THRESHOLD,
-    UNDERRUN,
-    Bench,
-)
+from openkpu.layer.regmap import Err
+from openkpu_tb.core.block_bench import block_test
+from tb.reg_block.bench import CALC, EMPTY, FULL, Bench, R
 
 
 def words(register) -> list[int]:
     return list(range(register.address_offset, register.address_offset + register.size, 4))
 
 
-@cocotb.test()
-async def reset_values(dut) -> None:
+@block_test(Bench)
+async def reset_values(bench: Bench, dut) -> None:
     """Every word of the description reads its reset value, every other address is refused."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     registers = list(compile_map("openkpu").registers())
     assert len(registers) > 40
     mapped = set()
@@ -49,9 +27,8 @@ async def reset_values(dut) -> None:
             mapped.add(addr)
             want = reset(r) >> 32 * i & 0xFFFFFFFF
             assert await bench.read(addr) == want, f"{r.inst_name} after reset"
-            if addr in (DATA_LO, DATA_HI):  # reading the empty FIFO is an error
-                assert await bench.read(ERR_CODE) == UNDERRUN
-                await bench.write(ERR_CODE, 0)
+            if addr in (R.fifo_data_out, R.fifo_data_out + 4):  # reading the empty FIFO is an error
+                await bench.error(Err.FIFO_UNDERRUN)
     for addr in range(0, 0x1000, 4):
         if addr not in mapped:
             for strobe in (dut.reg_rd, dut.reg_wr):
@@ -61,14 +38,11 @@ async def reset_values(dut) -> None:
     assert int(dut.irq.value) == 0
 
 
-@cocotb.test()
-async def quiet_in_reset(dut) -> None:
+@block_test(Bench)
+async def quiet_in_reset(bench: Bench, dut) -> None:
     """No command goes out in reset or after it; a high word of a counter stands for itself."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     dut.perf_value.value, dut.perf_carry.value = random.getrandbits(64), 1
-    await bench.read(PERF)
+    await bench.read(R.PERF_TOTAL)
     dut.rst.value = 1
     await RisingEdge(dut.clk)
     for cycle in range(6):
@@ -76,15 +50,12 @@ async def quiet_in_reset(dut) -> None:
         await RisingEdge(dut.clk)
         for name in ("host_start", "host_soft_reset", "host_ack", "host_pending", "arg_valid"):
             assert int(getattr(dut, name).value) == 0, f"{name} in cycle {cycle}"
-    assert await bench.read(PERF + 4) == 0, "what was read before the reset"
+    assert await bench.read(R.PERF_TOTAL + 4) == 0, "what was read before the reset"
 
 
-@cocotb.test()
-async def access_types(dut) -> None:
+@block_test(Bench)
+async def access_types(bench: Bench) -> None:
     """RW keeps what is written, RO and reserved bits do not, W1C clears what a pulse set."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     registers = list(compile_map("openkpu").registers())
     commands = {"layer_argument_fifo", "AI_CTRL", "interrupt_clear", "fifo_data_out", "AI_LOCK"}
     quiet = [r for r in registers if r.inst_name not in commands]
@@ -114,83 +85,72 @@ async def access_types(dut) -> None:
             want = 5 << f.low if setter == "ev_err" and access(f) == "WC" else 1 << f.low
             assert await bench.read(r.address_offset) & mask == want
             if access(f) == "RO":  # interrupt_raw: cleared through interrupt_clear
-                await bench.write(CLEAR, mask)
+                await bench.write(R.interrupt_clear, mask)
             else:
                 await bench.write(r.address_offset, 0 if access(f) == "W1C" else mask)
                 if access(f) == "W1C":
                     assert await bench.read(r.address_offset) & mask == want, "cleared by a 0"
                     await bench.write(r.address_offset, mask)
             assert await bench.read(r.address_offset) & mask == 0, f"{r.inst_name} not cleared"
-            await bench.write(ERR_CODE, 0)
-            await bench.write(INT_STATUS, 3)
-            await bench.write(DONE, 1)
+            await bench.write(R.AI_ERR_CODE, 0)
+            await bench.write(R.AI_INT_STATUS, 3)
+            await bench.write(R.AI_CNN_DONE, 1)
 
 
-@cocotb.test()
-async def layer_fifo(dut) -> None:
+@block_test(Bench)
+async def layer_fifo(bench: Bench, dut) -> None:
     """Order of the words; 16 layers fit; the 17th is dropped whole; flush; soft reset."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for by_control in (False, True):
         pushed = [await bench.push_layer() for _ in range(16)]
-        status = await bench.read(AI_STATUS)
+        status = await bench.read(R.AI_STATUS)
         assert status >> 24 & 0x1F == 16 and status >> 5 & 1
-        assert await bench.read(ERR_CODE) == 0
+        assert await bench.read(R.AI_ERR_CODE) == 0
         # a dropped layer stays dropped although room comes while its words are pushed
         await bench.push_word(1)
         assert await bench.pop(12) == pushed.pop(0)
         for _ in range(11):
             await bench.push_word(2)
-        assert await bench.read(ERR_CODE) == OVERRUN
-        assert await bench.read(INT_STATUS) == 2 and await bench.read(AI_STATUS) & 2
-        await bench.write(ERR_CODE, 0)
+        assert await bench.read(R.AI_ERR_CODE) == Err.FIFO_OVERRUN
+        assert await bench.read(R.AI_INT_STATUS) == 2 and await bench.read(R.AI_STATUS) & 2
+        await bench.write(R.AI_ERR_CODE, 0)
         pushed.append(await bench.push_layer())
-        assert await bench.read(ERR_CODE) == 0
+        assert await bench.read(R.AI_ERR_CODE) == 0
         flat = [w for layer in pushed for w in layer]
         assert await bench.pop(len(flat)) == flat
-        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
+        assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 0
         # part of a layer, then empty it: the next layer is whole again
         await bench.push_layer()
         await bench.push_word(3)
         if by_control:
-            await bench.write(CLEAR, 7)
-            await bench.write(FIFO_CTRL, 0x1B)
-            await ReadOnly()
-            assert int(dut.arg_flush.value)
-            await RisingEdge(dut.clk)
-            await bench.write(FIFO_CTRL, 0x1F)
-            assert await bench.read(RAW) == 0, "raised by what the host did itself"
+            await bench.write(R.interrupt_clear, 7)
+            await bench.write(R.fifo_ctrl, 0x1B)
+            assert await bench.settled("arg_flush")
+            await bench.write(R.fifo_ctrl, 0x1F)
+            assert await bench.read(R.interrupt_raw) == 0, "raised by what the host did itself"
         else:
-            await bench.write(CTRL, 2)
+            await bench.write(R.AI_CTRL, 2)
             await RisingEdge(dut.clk)
-        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
-        await ReadOnly()
-        assert not int(dut.arg_valid.value)
-        await RisingEdge(dut.clk)
+        assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 0
+        assert not await bench.settled("arg_valid")
         layer = await bench.push_layer()
         assert await bench.pop(12) == layer
 
 
-@cocotb.test()
-async def overrun_is_one_event(dut) -> None:
+@block_test(Bench)
+async def overrun_is_one_event(bench: Bench) -> None:
     """A layer without room is one FIFO_OVERRUN: acknowledged among its words, it stays so; what is
     pushed with the room that comes belongs to the layer still, and the next one counts anew."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for _ in range(16):
         await bench.push_layer()
     for told in range(1, 12):
         for _ in range(told):
             await bench.push_word(random.getrandbits(64))
-        assert await bench.read(ERR_CODE) == OVERRUN
-        await bench.write(ERR_CODE, 0)
+        await bench.error(Err.FIFO_OVERRUN)
         for _ in range(told, 12):
             await bench.push_word(random.getrandbits(64))
-            assert await bench.read(ERR_CODE) == 0, f"told again, acknowledged at word {told}"
-            assert await bench.read(INT_STATUS) == 0
-        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 16
+            assert await bench.read(R.AI_ERR_CODE) == 0, f"told again, acknowledged at word {told}"
+            assert await bench.read(R.AI_INT_STATUS) == 0
+        assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 16
 
 
 @cocotb.test()
@@ -200,17 +160,15 @@ async def driver_whole_network(dut) -> None:
         bench = Bench(dut)
         dut = bench.dut
         await bench.reset()
-        await bench.write(CLEAR, 7)
-        await bench.write(THRESHOLD, 0x1C)
+        await bench.write(R.interrupt_clear, 7)
+        await bench.write(R.fifo_threshold, 0x1C)
         todo, given, taken = 30, [], []
         for _ in range(12):
             given += await bench.push_layer()
             todo -= 1
-        assert await bench.read(RAW) & FULL, "12 layers are almost full"
-        await bench.write(MASK, 0b101)
-        await ReadOnly()
-        assert not int(dut.irq.value), "nothing stale when the mask opens"
-        await RisingEdge(dut.clk)
+        assert await bench.read(R.interrupt_raw) & FULL, "12 layers are almost full"
+        await bench.write(R.interrupt_mask, 0b101)
+        assert not await bench.settled("irq"), "nothing stale when the mask opens"
         interrupts = 0
         while len(taken) < 30 * 12:
             taken += await bench.pop(12)
@@ -219,157 +177,131 @@ async def driver_whole_network(dut) -> None:
             await RisingEdge(dut.clk)
             if not pending:
                 continue
-            assert await bench.read(STATUS) == EMPTY
+            assert await bench.read(R.interrupt_status) == EMPTY
             interrupts += 1
             assert interrupts < 60, "an interrupt storm"
-            await bench.write(CLEAR, 7)
+            await bench.write(R.interrupt_clear, 7)
             if order == "slow" and len(given) > len(taken):
                 taken += await bench.pop(12)  # the core is faster than the handler
             if todo:
                 given += await bench.push_layer()
                 todo -= 1
         assert todo == 0 and taken == given
-        await bench.write(CLEAR, 7)
+        await bench.write(R.interrupt_clear, 7)
         for _ in range(5):
             await RisingEdge(dut.clk)
             assert not int(dut.irq.value), "an idle device with an empty FIFO must be quiet"
 
 
-@cocotb.test()
-async def driver_layer_by_layer(dut) -> None:
+@block_test(Bench)
+async def driver_layer_by_layer(bench: Bench, dut) -> None:
     """docs/kpu.md section 3, sequence 2: calc_done alone, cleared for each layer."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for _ in range(4):
-        await bench.write(CLEAR, 7)
-        await bench.write(MASK, 0b110)
+        await bench.write(R.interrupt_clear, 7)
+        await bench.write(R.interrupt_mask, 0b110)
         layer = await bench.push_layer()
         assert await bench.pop(12) == layer
         assert not int(dut.irq.value)
         await bench.pulse(ev_calc_done=1)
         await RisingEdge(dut.clk)
-        assert int(dut.irq.value) and await bench.read(STATUS) == CALC
-    await bench.write(MASK, 7)
-    assert await bench.read(STATUS) == 0 and await bench.read(RAW) & CALC
+        assert int(dut.irq.value) and await bench.read(R.interrupt_status) == CALC
+    await bench.write(R.interrupt_mask, 7)
+    assert await bench.read(R.interrupt_status) == 0 and await bench.read(R.interrupt_raw) & CALC
     assert not int(dut.irq.value)
 
 
-@cocotb.test()
-async def result_fifo(dut) -> None:
+@block_test(Bench)
+async def result_fifo(bench: Bench, dut) -> None:
     """16 words deep, back-pressure, popped by the read of the high word; underrun; flush."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     sent = [random.getrandbits(64) for _ in range(16)]
     for word in sent:
         dut.result_valid.value, dut.result_data.value = 1, word
-        await ReadOnly()
-        assert int(dut.result_ready.value)
-        await RisingEdge(dut.clk)
-    await ReadOnly()
-    assert not int(dut.result_ready.value), "the 17th word must wait"
-    await RisingEdge(dut.clk)
+        assert await bench.settled("result_ready")
+    assert not await bench.settled("result_ready"), "the 17th word must wait"
     dut.result_valid.value = 0
-    assert await bench.read(AI_STATUS) >> 16 & 0x1F == 16
+    assert await bench.read(R.AI_STATUS) >> 16 & 0x1F == 16
     for number, word in enumerate(sent):
-        assert await bench.read(DATA_LO) == word & 0xFFFFFFFF
-        assert await bench.read(DATA_LO) == word & 0xFFFFFFFF, "the low word must not pop"
-        for _ in range(number % 4):  # nothing in between, or another access, or none
-            await RisingEdge(dut.clk)
-        assert await bench.read(DATA_HI) == word >> 32
-    for addr in (DATA_LO, DATA_HI):
-        assert await bench.read(ERR_CODE) == 0
+        assert await bench.read(R.fifo_data_out) == word & 0xFFFFFFFF
+        assert await bench.read(R.fifo_data_out) == word & 0xFFFFFFFF, "the low word must not pop"
+        # nothing in between, or another access, or none
+        await ClockCycles(dut.clk, number % 4)
+        assert await bench.read(R.fifo_data_out + 4) == word >> 32
+    for addr in (R.fifo_data_out, R.fifo_data_out + 4):
+        assert await bench.read(R.AI_ERR_CODE) == 0
         assert await bench.read(addr) == 0
-        assert await bench.read(ERR_CODE) == UNDERRUN
-        await bench.write(ERR_CODE, 0)
+        await bench.error(Err.FIFO_UNDERRUN)
     await bench.pulse(result_valid=1, result_data=5)
-    await bench.write(FIFO_CTRL, 0x1D)
-    await bench.write(FIFO_CTRL, 0x1F)
-    assert await bench.read(AI_STATUS) & 0x1F0010 == 0
+    await bench.write(R.fifo_ctrl, 0x1D)
+    await bench.write(R.fifo_ctrl, 0x1F)
+    assert await bench.read(R.AI_STATUS) & 0x1F0010 == 0
 
 
-@cocotb.test()
-async def results_of_before_a_reset(dut) -> None:
+@block_test(Bench)
+async def results_of_before_a_reset(bench: Bench, dut) -> None:
     """No word that the core gives until it has dropped everything is seen; the first one after it
     is the first one that is read."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for cycles in range(8):  # that the core takes to drop everything
         await bench.pulse(result_valid=1, result_data=random.getrandbits(64))
         dut.result_valid.value, dut.result_data.value = 1, random.getrandbits(64)
-        await bench.write(CTRL, 2)
+        await bench.write(R.AI_CTRL, 2)
         await RisingEdge(dut.clk)  # soft_reset
         dut.status_flushing.value = 1
-        for _ in range(cycles):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, cycles)
         dut.status_flushing.value = 0
         await RisingEdge(dut.clk)  # the last cycle that is pending
         dut.result_valid.value = 0
-        assert await bench.read(AI_STATUS) >> 16 & 0x1F == 0, f"{cycles} cycles: stale words"
+        assert await bench.read(R.AI_STATUS) >> 16 & 0x1F == 0, f"{cycles} cycles: stale words"
         word = random.getrandbits(64)
         await bench.pulse(result_valid=1, result_data=word)
-        assert await bench.read(AI_STATUS) >> 16 & 0x1F == 1
-        assert (await bench.read(DATA_LO), await bench.read(DATA_HI)) == (
+        assert await bench.read(R.AI_STATUS) >> 16 & 0x1F == 1
+        assert (await bench.read(R.fifo_data_out), await bench.read(R.fifo_data_out + 4)) == (
             word & 0xFFFFFFFF,
             word >> 32,
         )
-        assert await bench.read(ERR_CODE) == 0
+        assert await bench.read(R.AI_ERR_CODE) == 0
 
 
-@cocotb.test()
-async def ready_without_words(dut) -> None:
+@block_test(Bench)
+async def ready_without_words(bench: Bench, dut) -> None:
     """A core that discards words stays ready while none come: layers are counted by their words."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for words in range(12):
         await bench.push_layer()
         for _ in range(words):
             await bench.push_word(random.getrandbits(64))
-        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 1
+        assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 1
         dut.arg_ready.value = 1
-        for _ in range(random.randint(40, 80)):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, random.randint(40, 80))
         # the rest of a layer of which the core took some words
         for count in range(words or 12, 12):
-            assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0, f"after {count} words"
+            assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 0, f"after {count} words"
             await bench.push_word(random.getrandbits(64))
-        for _ in range(6):  # the last word passes through the FIFO
-            await RisingEdge(dut.clk)
+        # the last word passes through the FIFO
+        await ClockCycles(dut.clk, 6)
         dut.arg_ready.value = 0
-        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0, f"{words} words more"
+        assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 0, f"{words} words more"
 
 
-@cocotb.test()
-async def words_in_a_hold(dut) -> None:
+@block_test(Bench)
+async def words_in_a_hold(bench: Bench, dut) -> None:
     """Words pushed while the core discards them go to the core, which counts them: the rest of a
     layer that comes behind the acknowledgement is the rest of that layer."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for count in range(1, 12):
         words = [random.getrandbits(64) for _ in range(12)]
         dut.status_hold.value = 1
-        for word in words[:count]:
-            await bench.push_word(word)
-        assert await bench.read(AI_STATUS) & 1 == 0, "what is discarded is no work"
+        await bench.push_words(words[:count])
+        assert await bench.read(R.AI_STATUS) & 1 == 0, "what is discarded is no work"
         assert await bench.pop(count) == words[:count]
         dut.status_hold.value = 0
         for word in words[count:]:
-            assert await bench.read(AI_STATUS) >> 24 & 0x1F == 0
+            assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 0
             await bench.push_word(word)
-        assert await bench.read(AI_STATUS) >> 24 & 0x1F == 1
+        assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 1
         assert await bench.pop(12 - count) == words[count:]
 
 
-@cocotb.test()
-async def status_fields(dut) -> None:
+@block_test(Bench)
+async def status_fields(bench: Bench, dut) -> None:
     """Each field of AI_STATUS at its place, whatever the others are."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     (status,) = (r for r in compile_map("openkpu").registers() if r.inst_name == "AI_STATUS")
     places = {f.inst_name: (f.low, f.width) for f in status.fields()}
     layers = results = taken = error = 0
@@ -389,31 +321,28 @@ async def status_fields(dut) -> None:
             taken = int(act == "take")
         elif act in ("error", "clear"):
             error = int(act == "error")
-            await (bench.pulse(ev_err=1, err_code=7) if error else bench.write(ERR_CODE, 0))
+            await (bench.pulse(ev_err=1, err_code=7) if error else bench.write(R.AI_ERR_CODE, 0))
         want = {"busy": int(layers > 0), "error": error, "wb_fifo_full": full, "fc_layer": fc}
         want |= {"result_ready": int(results > 0), "layers_full": int(layers == 16)}
         want |= {"npix_taken": taken, "kept": kept, "layer": layer & 0xFF}
         want |= {"results": results, "layers": layers}
-        value = await bench.read(AI_STATUS)
+        value = await bench.read(R.AI_STATUS)
         got = {name: value >> low & (1 << width) - 1 for name, (low, width) in places.items()}
         assert got == want, act
 
 
-@cocotb.test()
-async def counters(dut) -> None:
+@block_test(Bench)
+async def counters(bench: Bench, dut) -> None:
     """Each counter at its place; the high word is that of the moment the low one was read."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     values = [random.getrandbits(64) for _ in range(13)] + [(1 << 64) - 1]
     for i, value in enumerate(values):
         carry = int(i == 13 or random.random() < 0.5)
         dut.perf_value.value, dut.perf_carry.value = value, carry
-        assert await bench.read(PERF + 8 * i) == value & 0xFFFFFFFF
+        assert await bench.read(R.PERF_TOTAL + 8 * i) == value & 0xFFFFFFFF
         assert int(dut.perf_index.value) == i
         dut.perf_value.value, dut.perf_carry.value = random.getrandbits(64), 1 - carry
-        assert await bench.read(PERF + 8 * i + 4) == ((value >> 32) + carry) % (1 << 32)
+        assert await bench.read(R.PERF_TOTAL + 8 * i + 4) == ((value >> 32) + carry) % (1 << 32)
     dut.status_busy.value, dut.status_fc_layer.value, dut.weight_bias_full.value = 1, 1, 0
     dut.status_layer.value = 0x2A5
     await RisingEdge(dut.clk)  # work counts from the next cycle on
-    assert await bench.read(AI_STATUS) == 0xA509
+    assert await bench.read(R.AI_STATUS) == 0xA509

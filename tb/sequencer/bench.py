@@ -116,9 +116,9 @@ class Bench:
         self.came: set[str] = set()  # resources of which more came in the cycle before
         self.droughts = {name: Drought() for name in RESOURCES}
 
-    async def reset(self, *, start_clock: bool = True) -> None:
+    async def reset(self) -> None:
         """Reset the device, whatever it does."""
-        await reset(self.dut, *INPUTS, start_clock=start_clock)
+        await reset(self.dut, *INPUTS)
         self._forget()
         self._drive(**{f"{name}_filled": n for name, n in self._ports().items()})
 

@@ -222,7 +222,7 @@ async def resets(dut) -> None:
             if await bench.cycle(Supply()) and bench.at >= issues:
                 break
         bench.met["a reset behind an issue"] += bench.made[0] is not None
-        await bench.reset(start_clock=False)
+        await bench.reset()
         await bench.rest(random.randint(0, 12))
     hold(bench, ("a reset behind an issue",))
 

@@ -6,11 +6,11 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.monitor import AhbMonitor
 from openkpu_tb.ahb.responder import AhbResponder, Faults
+from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import PackedView
 
@@ -28,7 +28,7 @@ class Fault:
     chan: int
     addr: int
     owner: int
-    refused: bool
+    refused: int  # by a window, not by the bus
 
 
 @dataclass
@@ -56,26 +56,24 @@ def fields(dut, lanes: int) -> PackedView:
     return PackedView(dut, packed, {"err_valid": "bus_err", "dma_idle": "idle"})
 
 
-class Bench:
+class Bench(BlockBench):
     """Runs requests on all channels at once and checks every word."""
+
+    inputs = (*(f"{c}_{n}" for c in CHANNELS for n in ("req_valid", "req", "ready")),)
+    inputs += (
+        "store_req_valid",
+        "store_req",
+        "store_valid",
+        "store_data",
+        "dma_abort",
+        "dma_abandon",
+    )
 
     def __init__(self, dut, faults: Faults | None = None) -> None:
         dut = dut.dut if isinstance(dut, PackedView) else dut
         self.lanes = int(dut.AHB_W.value) // 8
-        self.dut, self.rng = fields(dut, self.lanes), random.Random(random.getrandbits(32))
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-        for c in CHANNELS:
-            for n in ("req_valid", "req", "ready"):
-                getattr(dut, f"{c}_{n}").value = 0
-        for n in (
-            "store_req_valid",
-            "store_req",
-            "store_valid",
-            "store_data",
-            "dma_abort",
-            "dma_abandon",
-        ):
-            getattr(dut, n).value = 0
+        super().__init__(fields(dut, self.lanes))
+        self.rng = random.Random(random.getrandbits(32))
         self.guard(0, LAST_BLOCK, 0, LAST_BLOCK)
         self.bus = AhbResponder(dut, "m_ahb", dut.clk, self.rng, faults)
         self.monitor = AhbMonitor(dut, "m_ahb", dut.clk)
@@ -111,21 +109,22 @@ class Bench:
         self.allowed: set[int] = set()
 
     def anew(self) -> None:
-        """Count from here on."""
-        self.errors.clear()
+        """Count from here on, in an empty storage."""
         self.fault_cycles.clear()
         self.history.clear()
         self.stored.clear()
         self.bus.memory.clear()
+        self.count_anew()
+
+    def count_anew(self) -> None:
+        """Count errors, writes and bytes from here on."""
+        self.errors.clear()
         self.writes_done = 0
         for reader in self.readers.values():
             reader.total = 0
 
     async def reset(self) -> None:
-        self.dut.rst.value = 1
-        for _ in range(3):
-            await RisingEdge(self.dut.clk)
-        self.dut.rst.value = 0
+        await super().reset()
         self.bus.reset()
         cocotb.start_soon(self.bus.start())
 
@@ -244,31 +243,22 @@ class Bench:
         self.full_seen += int(dut.weight_bias_full.value)
         if int(dut.err_valid.value):
             self.fault_cycles.append(self.cycle)
-            self.errors.append(
-                Fault(
-                    int(dut.err_chan.value),
-                    int(dut.err_addr.value),
-                    int(dut.err_owner.value),
-                    bool(int(dut.err_refused.value)),
-                )
-            )
+            names = ("chan", "addr", "owner", "refused")
+            self.errors.append(Fault(*(int(getattr(dut, f"err_{n}").value) for n in names)))
 
     async def run(self, limit: int = 40_000, but: tuple[int, ...] = ()) -> None:
         """Until everything is answered, on other channels than these."""
-        for _ in range(limit):
-            if not self.busy(but):
-                break
-            await self.step()
-        else:
-            raise AssertionError(f"not finished after {limit} cycles")
+        if self.busy(but):
+            await self.run_until(lambda: not self.busy(but), limit)
+
+    async def stop(self) -> None:
+        """Another bench follows in the same test."""
+        self.dut.rst.value = 1
+        self.monitor.kill()
+        await RisingEdge(self.dut.clk)
 
     async def settle(self) -> None:
-        for _ in range(300):
-            await self.step()
-            if int(self.dut.dma_idle.value):
-                break
-        else:
-            raise AssertionError("dma_idle stays low")
+        await self.wait_for("dma_idle", 300)
         self.monitor.check()
         assert not set(self.bus.reads) - self.allowed, "read outside what was asked for"
         assert self.orphans or self.rd_beats + self.store_beats == self.bus.beats
@@ -298,11 +288,6 @@ async def abort(bench: Bench, hold: int, limit: int = 400) -> None:
         if i == 0:  # a report may come together with the abort, none later
             bench.errors.clear()
     dut.dma_abort.value = 0
-    for _ in range(limit):
-        await bench.step()
-        if int(dut.dma_idle.value):
-            break
-    else:
-        raise AssertionError("abort does not end")
+    await bench.wait_for("dma_idle", limit)
     await bench.step()
     assert not bench.errors, "an error of what was dropped"

@@ -9,6 +9,7 @@ import cocotb
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, Faults
+from openkpu_tb.core.block_bench import block_test
 from tb.storage_port.bench import CHANNELS, LAST_BLOCK, WRITE_CHANNEL, Bench, Fault, abort
 
 AREA = 0x10_0000  # each channel has addresses of its own: its number times this
@@ -89,14 +90,10 @@ async def contained(
             else:
                 bench.read(CHANNELS[bad], addr, length, owner)
     await bench.run(but=(bad,))
-    for _ in range(3000):
-        if bench.errors:
-            break
-        await bench.step()
+    await bench.run_until(lambda: bench.errors, 3000)
     for r in bench.readers.values():
         r.speed = 1.0
-    for _ in range(70):
-        await bench.step()
+    await bench.steps(70)
     assert len(bench.errors) == 1, bench.errors
     fault = bench.errors[0]
     assert fault.chan == bad and not fault.refused and decide(fault.addr)
@@ -124,11 +121,9 @@ async def again(bench: Bench) -> None:
         check_reads(bench, chan, requests[chan], 1 << 32)
 
 
-@cocotb.test()
-async def errors_of_one_channel(dut) -> None:
+@block_test(Bench)
+async def errors_of_one_channel(bench: Bench) -> None:
     """Random ERROR answers on one channel; all others deliver every byte."""
-    bench = Bench(dut)
-    await bench.reset()
     for bad in range(5):
         for rough in (Faults(), Faults(wait=0.4), ROUGH, Faults(one_cycle=True)):
             for chance in (0.02, 0.3):
@@ -146,11 +141,9 @@ async def errors_of_one_channel(dut) -> None:
         await again(bench)
 
 
-@cocotb.test()
-async def error_at_each_word(dut) -> None:
+@block_test(Bench)
+async def error_at_each_word(bench: Bench) -> None:
     """ERROR on each word of requests of several bursts, others of the same channel behind it."""
-    bench = Bench(dut)
-    await bench.reset()
     for bad in (2, 3, WRITE_CHANNEL):
         base, step = AREA * (bad + 1), bench.lanes
         for word in range(0, 28, 1 if bad == WRITE_CHANNEL else 3):
@@ -164,12 +157,9 @@ async def error_at_each_word(dut) -> None:
     await again(bench)
 
 
-@cocotb.test()
-async def refused_bursts(dut) -> None:
+@block_test(Bench)
+async def refused_bursts(bench: Bench, dut) -> None:
     """A burst outside the window is never on the bus, is told once, and stops its channel alone."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     step = bench.lanes
     for trial in range(25):
         read_first, write_first = bench.rng.randint(10, 500), bench.rng.randint(3000, 3500)
@@ -206,12 +196,12 @@ async def refused_bursts(dut) -> None:
                 if bad is not None and chan not in first_bad:
                     first_bad[chan] = Fault(chan, bad, owner, True)
         await bench.run(but=tuple(first_bad))
-        for _ in range(20_000):
-            if len(bench.errors) >= len(first_bad) and not int(dut.reading.value):
-                break
-            await bench.step()
-        for _ in range(70):
-            await bench.step()
+
+        def over(count: int = len(first_bad)) -> bool:
+            return len(bench.errors) >= count and not int(dut.reading.value)
+
+        await bench.run_until(over, 20_000)
+        await bench.steps(70)
         assert sorted(bench.errors, key=lambda f: f.chan) == list(first_bad.values()), trial
         for chan, wanted in requests.items():
             fault = first_bad.get(chan)
@@ -237,11 +227,9 @@ async def refused_bursts(dut) -> None:
     await again(bench)
 
 
-@cocotb.test()
-async def beyond_the_last_address(dut) -> None:
+@block_test(Bench)
+async def beyond_the_last_address(bench: Bench) -> None:
     """A request that ends with the last byte is served; the burst behind it is refused at 0."""
-    bench = Bench(dut)
-    await bench.reset()
     top = 1 << 32
     for chan in range(5):
         for before in (bench.lanes, 3 * bench.lanes, 0x400, 0x440):
@@ -251,12 +239,8 @@ async def beyond_the_last_address(dut) -> None:
                     ask(bench, chan, AREA, 9),
                     ask(bench, chan, top - before, before + more),
                 ]
-                for _ in range(2000):
-                    await bench.step()
-                    if bench.errors or not bench.busy():
-                        break
-                for _ in range(70):
-                    await bench.step()
+                await bench.run_until(lambda: bench.errors or not bench.busy(), 2000)
+                await bench.steps(70)
                 owner = requests[1][2]
                 assert bench.errors == ([Fault(chan, 0, owner, True)] if more else [])
                 if chan == WRITE_CHANNEL:
@@ -271,11 +255,9 @@ async def beyond_the_last_address(dut) -> None:
     await again(bench)
 
 
-@cocotb.test()
-async def error_and_refusal_at_once(dut) -> None:
+@block_test(Bench)
+async def error_and_refusal_at_once(bench: Bench) -> None:
     """An ERROR and a refusal on two channels, shifted against each other: both are told."""
-    bench = Bench(dut)
-    await bench.reset()
     bench.guard(AREA >> 10, LAST_BLOCK, 0, LAST_BLOCK)
     adjacent = 0
     # while the queue of the master is full, and when a burst at its end has left it
@@ -284,13 +266,11 @@ async def error_and_refusal_at_once(dut) -> None:
         bench.bus.faults = Faults(answer=lambda a, w, bad=bad: ERROR if a == bad else None)
         bench.anew()
         first = ask(bench, 2, AREA * 3, 40 * bench.lanes)
-        for _ in range(delay):
-            await bench.step()
+        await bench.steps(delay)
         second = ask(bench, 3, 0x800, 50)
         ask(bench, 1, AREA, 300)
         await bench.run(but=(2, 3))
-        for _ in range(60):
-            await bench.step()
+        await bench.steps(60)
         wanted = {Fault(2, bad, first[2], False), Fault(3, 0x800, second[2], True)}
         assert set(bench.errors) == wanted and len(bench.errors) == 2, (word, delay)
         adjacent += (
@@ -316,8 +296,7 @@ async def abort_among_errors(dut) -> None:
             rng.choice([Faults(), Faults(wait=0.4), ROUGH]),
             answer=lambda a, w, chance=chance: ERROR if rng.random() < chance else None,
         )
-        for _ in range(rng.randint(5, 90)):
-            await bench.step()
+        await bench.steps(rng.randint(5, 90))
         told += len(bench.errors)
         assert len({f.chan for f in bench.errors}) == len(bench.errors), "a channel failed twice"
         await abort(bench, hold=1 + trial % 3)
@@ -348,23 +327,17 @@ async def a_dead_bus_is_given_up(dut) -> None:
         for chan in range(4):
             ask(bench, chan, base + chan * 0x1000, 600)
         ask(bench, WRITE_CHANNEL, base + 0x8000, 600)
-        for _ in range(rng.randint(5, 150)):
-            await bench.step()
+        await bench.steps(rng.randint(5, 150))
         bus.stuck, bus.granted = kind == "stuck", kind not in ("no grant", "retry")
         if kind in ("split", "retry"):
             bus.faults.split_cycles = 1_000_000
             bus.faults.answer = lambda a, w, kind=kind: SPLIT if kind == "split" else RETRY
-        for _ in range(rng.choice([0, 1, 5, 60])):
-            await bench.step()
+        await bench.steps(rng.choice([0, 1, 5, 60]))
         await give_up(bench)
-        bench.errors.clear()
-        bench.writes_done = 0
-        for reader in bench.readers.values():
-            reader.total = 0
+        bench.count_anew()
         asked = [ask(bench, chan, base + chan * 0x1000 + 0x800, 300) for chan in range(4)]
         ask(bench, WRITE_CHANNEL, base + 0x9000, 300)
-        for _ in range(rng.choice([0, 3, 60])):
-            await bench.step()
+        await bench.steps(rng.choice([0, 3, 60]))
         if bus.stuck and bus.beat and not bus.beat.second:
             bus.beat.answer = rng.choice([OKAY, ERROR, RETRY])
         bus.faults, bus.stuck, bus.granted, bus.away = Faults(), False, True, 0
@@ -388,11 +361,10 @@ async def given_up_in_an_abort(dut) -> None:
         bench.orphans = True
         for chan in range(5):
             ask(bench, chan, AREA * (16 + trial) + chan * 0x1000, 600)
-        for _ in range(rng.randint(5, 60)):
-            await bench.step()
+        await bench.steps(rng.randint(5, 60))
         bus.stuck = True
-        for _ in range(30):  # until a beat waits
-            await bench.step()
+        # until a beat waits
+        await bench.steps(30)
         bench.clear()
         bench._drive()
         dut.dma_abort.value = 1
@@ -406,8 +378,7 @@ async def given_up_in_an_abort(dut) -> None:
             assert int(dut.dma_idle.value) == int(cycle >= IDLE_AFTER), cycle
         dut.dma_abandon.value = 0
         bus.stuck = False
-        for _ in range(40):
-            await bench.step()
+        await bench.steps(40)
 
 
 @cocotb.test()
@@ -420,8 +391,7 @@ async def what_it_waits_for(dut) -> None:
         addr = AREA * (chan + 1)
 
         async def expect(why: int, addr: int, chan: int = chan, owner: int = 0) -> None:
-            for _ in range(40):
-                await bench.step()
+            await bench.steps(40)
             seen = [int(getattr(dut, f"wait_{n}").value) for n in ("why", "addr", "chan", "owner")]
             assert seen == [why, addr, chan, owner]
 

@@ -6,8 +6,10 @@ import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu_tb.ahb.responder import Faults
+from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import layout, split_fields
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.storage_port.bench import CHANNELS, Bench, abort
 
 
@@ -31,17 +33,12 @@ async def random_streams(dut) -> None:
         await bench.settle()
         written = {a for a, _ in bench.bus.memory.items()}
         assert written == set(bench.bus.writes), "a write touched a neighbour"
-        dut.rst.value = 1
-        bench.monitor.kill()
-        await RisingEdge(dut.clk)
+        await bench.stop()
 
 
-@cocotb.test()
-async def every_alignment(dut) -> None:
+@block_test(Bench)
+async def every_alignment(bench: Bench) -> None:
     """Reads of each offset and length, writes of each length, around a 1 KB boundary."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     lanes = bench.lanes
     for off in range(lanes):
         for length in [*range(1, lanes + 2), 3 * lanes - 1]:
@@ -116,9 +113,7 @@ async def full_rate(dut) -> None:
         assert cycles <= limit, f"{channel} {lengths[:3]}: {reader.words} words, {cycles} cycles"
         if len(lengths) == 1 and int(depth[channel].value) >= 32:
             assert bench.monitor.bursts["INCR16"] >= reader.words // 16 - 2, "bursts are too short"
-        dut.rst.value = 1
-        bench.monitor.kill()
-        await RisingEdge(dut.clk)
+        await bench.stop()
     bench = Bench(dut)
     dut = bench.dut
     await bench.reset()
@@ -145,13 +140,11 @@ async def priorities(dut) -> None:
     await bench.reset()
     for i in range(2):  # fill the queue of the master, which takes what comes first
         bench.read("pixel", 0x5000 + 0x400 * i, bench.lanes)
-    for _ in range(12):
-        await bench.step()
+    await bench.steps(12)
     base = {"pixel": 0x1000, "weight": 0x2000, "bias": 0x3000, "list": 0x4000}
     for c in base:
         bench.read(c, base[c], bench.lanes)
-    for _ in range(12):
-        await bench.step()
+    await bench.steps(12)
     bench.bus.granted = True
     await bench.run()
     await bench.settle()
@@ -159,18 +152,14 @@ async def priorities(dut) -> None:
     assert order == [5, 5, 4, 1, 3, 2]
 
 
-@cocotb.test()
-async def back_pressure(dut) -> None:
+@block_test(Bench)
+async def back_pressure(bench: Bench, dut) -> None:
     """A consumer that stops stops its own channel only; nothing is lost; WB_FIFO_FULL is an AND."""
-    bench = Bench(dut)
-    dut = bench.dut
-    await bench.reset()
     for stopped in CHANNELS:
         for c, r in bench.readers.items():
             r.speed = 0.0 if c == stopped else 1.0
             bench.read(c, 0x1000 * CHANNELS.index(c), 100 * bench.lanes)
-        for _ in range(700):
-            await bench.step()
+        await bench.steps(700)
         for c, r in bench.readers.items():
             assert bool(r.waiting) == (c == stopped)
         assert not bench.full_seen, "WB_FIFO_FULL with only one FIFO full"
@@ -179,8 +168,7 @@ async def back_pressure(dut) -> None:
     for c in ("weight", "bias"):
         bench.readers[c].speed = 0.0
         bench.read(c, 0x5000, 100 * bench.lanes)
-    for _ in range(300):
-        await bench.step()
+    await bench.steps(300)
     assert int(dut.weight_bias_full.value), "both FIFOs are full"
     for r in bench.readers.values():
         r.speed = 0.6
@@ -199,8 +187,7 @@ async def abort_any_time(dut) -> None:
         for reader in bench.readers.values():
             reader.speed = bench.rng.choice([0.1, 0.5, 1.0])
         bench.random_work(reads=3, writes=2)
-        for _ in range(bench.rng.randint(1, 120)):
-            await bench.step()
+        await bench.steps(bench.rng.randint(1, 120))
         await abort(bench, hold=1 + trial % 4)
         bench.monitor.check()
         for reader in bench.readers.values():
@@ -210,28 +197,16 @@ async def abort_any_time(dut) -> None:
     await bench.settle()
 
 
-@pytest.mark.tier(check=["verilator-32-depths5-fault_tests"], nightly=["icarus-64-depths1-*"])
+@pytest.mark.tier(check=["verilator-32-16-20-3-fault_tests"], nightly=["icarus-64-16-20-3-*"])
 @pytest.mark.parametrize("module", ["test_storage_port", "fault_tests"])
-@pytest.mark.parametrize(
-    ("sim", "width", "depths"),
-    [
-        pytest.param("icarus", 32, (16, 64, 32), marks=pytest.mark.nightly),
-        ("icarus", 64, (16, 20, 3)),
-        pytest.param("icarus", 128, (16, 64, 32), marks=pytest.mark.nightly),
-        pytest.param("verilator", 32, (16, 64, 32), marks=pytest.mark.nightly),
-        pytest.param("verilator", 128, (16, 64, 32), marks=pytest.mark.nightly),
-        ("verilator", 32, (16, 20, 3)),
-    ],
+@sizes(
+    "sim width pix wgt bias",
+    test="icarus-64-16-20-3 verilator-32-16-20-3",
+    nightly="icarus-32-16-64-32 icarus-128-16-64-32 verilator-32-16-64-32 verilator-128-16-64-32",
 )
-def test_storage_port(sim: str, width: int, depths: tuple[int, int, int], module: str) -> None:
-    pix, wgt, bias = depths
-    params = {
-        "AHB_W": width,
-        "PIX_FIFO_DEPTH": pix,
-        "WGT_FIFO_DEPTH": wgt,
-        "BIAS_FIFO_DEPTH": bias,
-    }
-    sources = ["rtl/storage/*.v"]
-    sources += [f"rtl/lib/{n}.v" for n in ("fifo_sync", "fifo_ram", "fifo_regs", "ram_1r1w")]
+def test_storage_port(sim: str, width: int, pix: int, wgt: int, bias: int, module: str) -> None:
+    depths = {"PIX_FIFO_DEPTH": pix, "WGT_FIFO_DEPTH": wgt, "BIAS_FIFO_DEPTH": bias}
+    sources = ["rtl/storage/*.v", "rtl/lib/fifo_*.v", "rtl/lib/ram_1r1w.v"]
     sources += ["rtl/lib/ram_1r1w_async.v"]
+    params = {"AHB_W": width, **depths}
     run_bench(sim, "storage_port", sources, f"tb.storage_port.{module}", params=params)

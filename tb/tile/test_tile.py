@@ -7,18 +7,18 @@ that is overwritten too early is seen. Grants and releases are random.
 
 import random
 
-import cocotb
 import numpy as np
-import pytest
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.decoded import DWROW, FC, Sizes
 from openkpu.layer.layout import Layout
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import describe_layer, flattened, pack_descriptor
-from openkpu_tb.core.pipeline_bench import join_words, reset
+from openkpu_tb.core.pipeline_bench import join_words
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 from tb.tile.expected import ANY, entries, reads
 
 RAM_ROWS = 2048
@@ -91,9 +91,11 @@ def bytes_of(dut) -> np.ndarray:
     return np.where(known, number.astype(np.int16), -2).reshape(9, -1)
 
 
-class Bench:
+class Bench(BlockBench):
+    inputs = "start", "desc", "tile_freed", "fill_gnt", "fill_data", "re", "entry", "lines_there"
+
     def __init__(self, dut) -> None:
-        self.dut = dut
+        super().__init__(dut)
         self.flat = bool(int(dut.FLAT.value))
         self.sizes = Sizes(tile_rows=int(dut.TILE_ROWS.value), wbuf_rows=256, flat=self.flat)
         self.freed = 0
@@ -203,8 +205,7 @@ class Bench:
                 break
         else:
             raise AssertionError(f"{arg.in_shape}: {released} of {len(want)} entries, then nothing")
-        for _ in range(8):
-            await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, 8)
         assert (int(dut.tile_filled.value) - begin - len(want)) % self.modulo == 0, (
             "too many entries"
         )
@@ -248,22 +249,17 @@ def elementwise(c: int, h: int, w: int, pool: int, one: int) -> LayerArg:
 
 
 RATES = ((1.0, 1.0), (0.3, 1.0), (1.0, 0.4), (0.6, 0.6))
-INPUTS = ("start", "desc", "tile_freed", "fill_gnt", "fill_data", "re", "entry", "lines_there")
 
 
-@cocotb.test()
-async def chosen_layers(dut) -> None:
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
+@block_test(Bench)
+async def chosen_layers(bench: Bench) -> None:
     for case in CASES:
         await bench.play(make(*case), *random.choice(RATES))
 
 
-@cocotb.test()
-async def flat_maps(dut) -> None:
+@block_test(Bench)
+async def flat_maps(bench: Bench) -> None:
     """Maps taken as one line, with lines that go on in the next word or stripe, or end with it."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     sizes = [(h, w) for w in (1, 3, 5, 7, 9, 11, 13, 15) for h in (1, 2, 64 // w, 64 // w + 1)]
     sizes += [(512, 1), (341, 3), (68, 15), (78, 13)]
     for h, w in sizes:
@@ -274,11 +270,9 @@ async def flat_maps(dut) -> None:
         await bench.play(make(120, h, w, 3, 1, 0, 0), 1.0, 1.0, hoard=True, flat=bench.flat)
 
 
-@cocotb.test()
-async def two_maps(dut) -> None:
+@block_test(Bench)
+async def two_maps(bench: Bench) -> None:
     """Element-wise layers: rows and stripes, lines of several rows, channels that share a word."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     shapes = [(5, 6, 10), (3, 5, 20), (2, 4, 64), (2, 3, 150), (1, 1, 1), (7, 2, 16), (3, 1, 200)]
     cases = [(*shape, 0, one) for shape in shapes for one in (0, 0, 1)]
     pooled = [(3, 6, 40, 1), (3, 7, 17, 5), (5, 8, 12, 3), (2, 6, 80, 8), (2, 8, 70, 6)]
@@ -289,11 +283,9 @@ async def two_maps(dut) -> None:
     await bench.play(elementwise(1, 4, 500, 0, 0), 1.0, 1.0, hoard=True)
 
 
-@cocotb.test()
-async def lines_that_come(dut) -> None:
+@block_test(Bench)
+async def lines_that_come(bench: Bench) -> None:
     """Stripes wait for their lines, and for those around them; the last ones for all."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     cases = [(2, 9, 64, 2, 3, 0, 0), (3, 7, 70, 2, 3, 5, 0), (1, 8, 130, 1, 3, 7, 0)]
     cases += [(2, 8, 40, 2, 1, 0, 0), (2, 6, 65, 2, 3, 8, 0), (2, 4, 64, 2, 3, 0, 1)]
     for case in cases:
@@ -301,22 +293,18 @@ async def lines_that_come(dut) -> None:
             await bench.play(make(*case), *random.choice(RATES), p_line=p_line)
 
 
-@cocotb.test()
-async def vectors(dut) -> None:
+@block_test(Bench)
+async def vectors(bench: Bench) -> None:
     """Fully connected: any length; one that fits the tile buffer and one that does not."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     # lengths at 576, the elements of an entry; 578 and 580 end in the step that crosses it
     shapes = ((1, 1, 1), (3, 1, 3), (3, 5, 7), (64, 1, 9), (2, 17, 17), (116, 1, 5))
     for shape in (*shapes, (9, 1, 64), (2, 3, 150), (5, 11, 23)):
         await bench.play(make(*shape, 2, 1, 0, 0, True), *random.choice(RATES))
 
 
-@cocotb.test()
-async def full_buffer(dut) -> None:
+@block_test(Bench)
+async def full_buffer(bench: Bench) -> None:
     """More entries than there is room for, none released until the fill stops."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
     rows = ((40, 4, 12, 40, 3, 0, 1), (2, 9, 130, 2, 3, 0, 1), (90, 3, 3, 2, 3, 0, 0))
     for case in (
         *rows,
@@ -329,10 +317,8 @@ async def full_buffer(dut) -> None:
     await bench.play(make(48, 20, 20, 2, 1, 0, 0, True), 1.0, 1.0, hoard=True)
 
 
-@cocotb.test()
-async def random_layers(dut) -> None:
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
+@block_test(Bench)
+async def random_layers(bench: Bench) -> None:
     for _ in range(10):
         kernel, pool, depthwise = random.choice((1, 3)), random.randrange(10), random.random() < 0.3
         c, h, w = random.randint(1, 12), random.randint(4, 9), random.randint(4, 80)
@@ -340,30 +326,13 @@ async def random_layers(dut) -> None:
         await bench.play(make(c, h, w, o, kernel, pool, depthwise), *random.choice(RATES))
 
 
-@pytest.mark.tier(
-    nightly=[
-        "icarus-16-16-32-1",
-        "verilator-16-8-64-0",
-        "verilator-32-32-64-1",
-        "verilator-128-128-32-1",
-        "verilator-64-64-32-0",
-    ]
-)
-@pytest.mark.parametrize(
-    "sim, path, word, rows, flat",
-    [
-        *(("icarus", 16, 16, 32, 1), ("verilator", 16, 8, 64, 0)),
-        *(("verilator", 32, 32, 64, 1), ("verilator", 64, 64, 32, 0)),
-        *(("verilator", 16, 16, 32, 1), ("verilator", 128, 128, 32, 1)),
-        pytest.param("verilator", 128, 64, 32, 1, marks=pytest.mark.nightly),
-        pytest.param("verilator", 128, 8, 32, 0, marks=pytest.mark.nightly),
-        pytest.param("icarus", 16, 8, 64, 0, marks=pytest.mark.nightly),
-        pytest.param("icarus", 32, 32, 64, 1, marks=pytest.mark.nightly),
-        pytest.param("icarus", 64, 64, 32, 1, marks=pytest.mark.nightly),
-        pytest.param("icarus", 128, 64, 32, 1, marks=pytest.mark.nightly),
-        pytest.param("icarus", 128, 8, 32, 0, marks=pytest.mark.nightly),
-        pytest.param("icarus", 128, 128, 32, 1, marks=pytest.mark.nightly),
-    ],
+@sizes(
+    "sim path word rows flat",
+    test="verilator-16-16-32-1",
+    nightly="icarus-128-128-32-1 icarus-128-64-32-1 icarus-128-8-32-0 icarus-16-16-32-1 "
+    "icarus-16-8-64-0 icarus-32-32-64-1 icarus-64-64-32-1 verilator-128-128-32-1 "
+    "verilator-128-64-32-1 verilator-128-8-32-0 verilator-16-8-64-0 verilator-32-32-64-1 "
+    "verilator-64-64-32-0",
 )
 def test_tile(sim: str, path: int, word: int, rows: int, flat: int) -> None:
     sources = [f"rtl/lib/{name}.v" for name in ("ram_1r1w", "stripe_iter", "flat_*")]

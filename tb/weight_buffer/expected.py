@@ -10,8 +10,23 @@ from openkpu.arithmetic.params import ActTable
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.decoded import CHAN, FC, TAPS
 from openkpu_tb.core.pipeline_bench import signed
-from tb.act_table.test_act_table import make_table
 from tb.weight_loader.test_weight_loader import Layer, layer_of, make
+
+LOW, HIGH = -(1 << 35), (1 << 35) - 1
+
+
+def make_table() -> ActTable:
+    """Random, or with ends of the ranges; sorted, equal or in any order."""
+    ends = random.random() < 0.3
+    start = [random.choice((LOW, HIGH, 0, -1)) if ends else random.randint(LOW, HIGH)] * 16
+    if random.random() < 0.8:
+        scale = 1 << random.choice((2, 20, 35))
+        start = [random.randrange(-scale, scale) for _ in range(16)]
+        if random.random() < 0.5:
+            start.sort()
+    mul = [random.choice((0, 1, -1, -32768, 32767, random.randint(-32768, 32767))) for _ in start]
+    shift = [random.choice((0, 53, 54, 55, 63, 64, 255, random.randrange(64))) for _ in start]
+    return ActTable.make(start, mul, shift, [random.randrange(256) for _ in start])
 
 
 @dataclass

@@ -10,22 +10,23 @@ from collections import Counter
 from dataclasses import dataclass
 
 import cocotb
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ActTable
+from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import TOTAL, layout, pack_descriptor
 from openkpu_tb.core.packed_ports import PackedView
-from openkpu_tb.core.pipeline_bench import join_words, reset
+from openkpu_tb.core.pipeline_bench import join_words
 from openkpu_tb.core.post_tables import entries, pack_entry
 from openkpu_tb.simrun import run_bench
-from tb.act_table.test_act_table import EARLY
+from openkpu_tb.tiers import sizes
 from tb.weight_buffer.expected import Work, layers, param_rows, wide_layer
 
 COLUMNS = 9
 TABLES = 4  # in the ring
+COPY, EARLY = 21, 12  # cycles from a load and from act_ready to the last entry of a table
 CONSTANT = 13  # cycles from a row that is counted to the constants of the channels that end in it
 GROUP = 25  # rows of a group at most
 PATIENCE = 150  # cycles in which nothing moves, then nothing is held back any more
@@ -70,14 +71,17 @@ class Ring:
         return random.choice((new, new, self.freed, random.randrange(self.freed, self.filled)))
 
 
-class Bench:
+class Bench(BlockBench):
     """Streams, readers and who releases what they read, a cycle at a time."""
+
+    inputs = INPUTS
 
     def __init__(self, dut, todo: list[Work], rates: tuple[float, float, float]) -> None:
         lanes = int(dut.AHB_W.value) // 8
         sizes = {"AHB_W": 8 * lanes, "OW": lanes.bit_length() - 1, "CW": lanes.bit_length()}
         beat = layout("beat", **sizes)
-        self.dut = PackedView(dut, {"weight_beat": (beat, "weight_"), "bias_beat": (beat, "bias_")})
+        ports = {"weight_beat": (beat, "weight_"), "bias_beat": (beat, "bias_")}
+        super().__init__(PackedView(dut, ports))
         self.n_z, self.wb = int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
         self.streams = [ByteStream(self.dut, "weight"), ByteStream(self.dut, "bias")]
         self.p_in, self.p_free, self.p_load = rates
@@ -100,7 +104,8 @@ class Bench:
         self.due: list[int] = []  # cycle from which on the constants of the weight rows are there
         self.cycle = self.moved = self.copied = self.since = 0
         self.ready_at: int | None = None
-        self.loading = False
+        self.loading = self.there = False
+        self.waited = 0  # cycles for which the next table is there
         self.written: list[tuple[int, int]] = []
         self.tables = self.full = 0
         self.hoard_tables = False
@@ -194,6 +199,8 @@ class Bench:
         self.dut.load.value = int(go)
         if go:
             self.loading, self.ready_at, self.written, self.since = True, None, [], self.cycle
+            # a table that is complete, its first word read
+            self.there, self.waited = self.waited > 3, 0
             self.moved = self.cycle
 
     # ---- what comes out
@@ -239,6 +246,12 @@ class Bench:
         if int(dut.table_we.value):
             assert self.loading, "an entry without a load"
             self.written.append((int(dut.table_addr.value), int(dut.table_data.value)))
+            last = self.ready_at is not None and self.cycle == self.ready_at + EARLY
+            assert last == (len(self.written) == 16), (
+                f"entry {len(self.written)} of table {self.tables}"
+            )
+            assert not last or not self.there or self.cycle == self.since + COPY, "a slow copy"
+            self.met["copied at once"] += last and self.there
         ready = int(dut.act_ready.value)
         if self.loading and self.cycle > self.since:
             if self.ready_at is None and ready:
@@ -252,6 +265,7 @@ class Bench:
                 self.loading, self.moved = False, self.cycle
         held = (int(dut.tables_filled.value) - int(dut.tables_freed.value)) % 16
         assert held <= TABLES, f"{held} tables"
+        self.waited = self.waited + 1 if held and not self.loading else 0
         self.full += held == TABLES
         self.hoard_tables = self.hoard_tables and self.full < 60
 
@@ -316,42 +330,37 @@ class Bench:
         """Until all layers are done; then nothing moves any more. Bounded."""
         words = sum(len(stream.words) for stream in self.streams)
         limit = 2000 + int(12 * (words + 4 * len(self.rows)) / self.p_in / self.p_free)
-        for _ in range(limit):
-            await self.step()
-            if self.over():
-                break
-        else:
-            raise AssertionError(f"not over after {limit} cycles")
-        for _ in range(40):
-            await self.step()
+        await self.run_until(self.over, limit)
+        await self.steps(40)
         assert self.over() and not self.waiting["weight"] and not self.waiting["param"]
         for name in ("weight", "param"):
             assert not int(getattr(self.dut, f"{name}_load_busy").value), f"{name}: still busy"
 
 
-async def fresh(dut, todo: list[Work], rates: tuple[float, float, float], first: bool) -> Bench:
-    await reset(dut, *INPUTS, start_clock=first)
-    return Bench(dut, todo, rates)
+async def fresh(dut, todo: list[Work], rates: tuple[float, float, float]) -> Bench:
+    bench = Bench(dut, todo, rates)
+    await bench.reset()
+    return bench
 
 
-def sizes(dut) -> tuple[int, int]:
+def widths(dut) -> tuple[int, int]:
     return int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
 
 
 @cocotb.test()
 async def random_layers(dut) -> None:
     """Layers of all kinds at several paces; the rings of weights and of tables get full."""
-    first = True
     for rates in ((1.0, 1.0, 0.3), (0.5, 0.5, 0.1), (1.0, 0.3, 0.05)):
         rows = 2 * int(dut.WBUF_ROWS.value)
-        bench = await fresh(dut, layers(*sizes(dut), 8, rows), rates, first)
-        first = False
+        bench = await fresh(dut, layers(*widths(dut), 8, rows), rates)
         bench.hold_back(rows=rates[1] < 1.0, tables=rates[1] < 0.4)
         await bench.play()
         full = bench.ring.most == bench.ring.size or bench.met["no room"]
         assert full or rates[1] == 1.0, "the ring never got full"
         assert bench.ring.most > bench.ring.size - GROUP or rates[1] == 1.0, "room is left"
         assert bench.full or rates[1] > 0.4, "there were never four tables"
+        at_once = bench.met["copied at once"] or rates[1] > 0.4
+        assert at_once, "no table was there when its copy began"
         assert bench.met["constants at once"], "constants never read as soon as they were there"
         assert bench.met["kept"] == 3 and bench.met["read again"], f"{bench.met}"
 
@@ -359,10 +368,10 @@ async def random_layers(dut) -> None:
 @cocotb.test()
 async def many_channels(dut) -> None:
     """Layers that fill the parameter ring and go around it, small ones behind them."""
-    n_z, wb = sizes(dut)
+    n_z, wb = widths(dut)
     outputs = [1024, random.randint(600, 1000), random.randint(600, 1000)]
     todo = [wide_layer(n_z, wb, o) for o in outputs]
-    bench = await fresh(dut, [*todo, *layers(n_z, wb, 4)], (1.0, 0.7, 0.3), True)
+    bench = await fresh(dut, [*todo, *layers(n_z, wb, 4)], (1.0, 0.7, 0.3))
     bench.hold_back(params=True)
     await bench.play()
     assert bench.par_ring.total > bench.par_ring.size, "not around the ring"
@@ -372,28 +381,19 @@ async def many_channels(dut) -> None:
 @cocotb.test()
 async def reset_in_between(dut) -> None:
     """A reset at any time: what was on its way is gone, the next layers are whole."""
-    first = True
     for cycles in (random.randint(5, 400), random.randint(400, 1500)):
-        bench = await fresh(dut, layers(*sizes(dut), 4), (1.0, 0.5, 0.2), first)
-        first = False
-        for _ in range(cycles):
-            await bench.step()
-    bench = await fresh(dut, layers(*sizes(dut), 4), (0.8, 0.8, 0.3), first)
+        bench = await fresh(dut, layers(*widths(dut), 4), (1.0, 0.5, 0.2))
+        await bench.steps(cycles)
+    bench = await fresh(dut, layers(*widths(dut), 4), (0.8, 0.8, 0.3))
     assert not any(int(port.value) for port in (dut.wrow_filled, dut.prow_filled, dut.act_ready))
     await bench.play()
 
 
-@pytest.mark.tier(nightly=["icarus-8-128-8-2048"], check=["verilator-4-32-16-1024"])
-@pytest.mark.parametrize(
-    ("sim", "n_z", "bus", "wb", "chans"),
-    [
-        ("icarus", 2, 32, 16, 1024),
-        ("verilator", 4, 32, 16, 1024),
-        ("icarus", 8, 128, 8, 2048),
-        pytest.param("icarus", 4, 64, 8, 1024, marks=pytest.mark.nightly),
-        pytest.param("icarus", 16, 32, 16, 1024, marks=pytest.mark.nightly),
-        pytest.param("verilator", 16, 64, 16, 2048, marks=pytest.mark.nightly),
-    ],
+@sizes(
+    "sim n_z bus wb chans",
+    test="icarus-2-32-16-1024",
+    check="verilator-4-32-16-1024",
+    nightly="icarus-16-32-16-1024 icarus-4-64-8-1024 icarus-8-128-8-2048 verilator-16-64-16-2048",
 )
 def test_weight_buffer(sim: str, n_z: int, bus: int, wb: int, chans: int) -> None:
     sources = ["rtl/weight/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v"]

@@ -8,23 +8,24 @@ Rows are counted up as docs/architecture.md says, and `keep` and `reuse` compare
 import random
 from collections import Counter
 
-import cocotb
 import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import pack_descriptor
 from openkpu_tb.simrun import SIMS, run_bench
 
 SOURCES = ["rtl/control/weight_keep.v"]
 
 
-class Bench:
+class Bench(BlockBench):
     """Drives the block; `keep`, `reuse`, and the rows that the model has counted."""
 
+    inputs = "flush", "begin_run", "stream", "ends", "seen", "given", "desc"
+
     def __init__(self, dut) -> None:
-        self.dut = dut
+        super().__init__(dut)
         self.n_z, self.rows, self.prows = (
             int(getattr(dut, name).value) for name in ("N_Z", "WBUF_ROWS", "PAR_ROWS")
         )
@@ -100,22 +101,9 @@ class Bench:
                 await self.layer(rows, chans, kind, number == len(layers))
 
 
-async def begin(dut) -> Bench:
-    bench = Bench(dut)
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-    dut.rst.value = 1
-    for name in ("flush", "begin_run", "stream", "ends", "seen", "given", "desc"):
-        getattr(dut, name).value = 0
-    await RisingEdge(dut.clk)
-    await RisingEdge(dut.clk)
-    dut.rst.value = 0
-    return bench
-
-
-@cocotb.test()
-async def streams(dut) -> None:
+@block_test(Bench)
+async def streams(bench: Bench) -> None:
     """Kept if both buffers hold all rows, to the last one; never without a stream."""
-    bench = await begin(dut)
     rooms = [(0, 0), (0, 5), (5, 0), (-1, 0), (0, -1), (-1, -1), (3, 3), (-70000, 0)]
     for number, room in enumerate(rooms * 3):
         stream = number < len(rooms) or random.random() < 0.7
@@ -131,10 +119,9 @@ async def streams(dut) -> None:
     assert len(bench.met) == 3, bench.met
 
 
-@cocotb.test()
-async def single_bits(dut) -> None:
+@block_test(Bench)
+async def single_bits(bench: Bench) -> None:
     """Each bit of the numbers of rows and of channels counts by itself."""
-    bench = await begin(dut)
     for rows, chans in [(1 << bit, 1) for bit in range(16)] + [(1, 1 << bit) for bit in range(11)]:
         await bench.start(True)
         await bench.layer(rows, chans, "conv", True)

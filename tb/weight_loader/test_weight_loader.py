@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 import cocotb
 import numpy as np
-import pytest
 from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import weights_to_bytes
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.decoded import CHAN, FC, TAPS, Sizes
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import describe_layer, layout, pack_descriptor
+from openkpu_tb.core.elaborated import parameter
 from openkpu_tb.core.packed_ports import PackedView
-from openkpu_tb.core.pipeline_bench import reset, split_words
+from openkpu_tb.core.pipeline_bench import split_words
 from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 MASK36 = (1 << 36) - 1
 INPUTS = ("start", "desc", "weight_data", "weight_off", "weight_cnt", "wrow_freed", "prow_freed")
@@ -92,11 +94,13 @@ def layer_of(arg: LayerArg, weights: np.ndarray, n_z: int, eight_bit: bool) -> L
     return Layer(d, stream, buffer_rows(d, weights, n_z), constants)
 
 
-class Bench:
+class Bench(BlockBench):
     """The loader's surroundings: stream, both buffers, and who releases their rows."""
 
+    inputs = INPUTS
+
     def __init__(self, dut) -> None:
-        self.dut = dut
+        super().__init__(dut)
         self.n_z, self.wb = int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
         self.ring, self.par_ring = int(dut.WBUF_ROWS.value), int(dut.PAR_ROWS.value)
         self.stream = ByteStream(dut, "weight")
@@ -184,14 +188,19 @@ class Bench:
         assert most == self.ring or p_free > 0.1, "the ring never got full"
 
 
+async def begin(dut) -> Bench:
+    bench = Bench(dut)
+    await bench.reset()
+    return bench
+
+
 @cocotb.test()
 async def random_layers(dut) -> None:
     """All kinds of layers and widths of weights, several times around both rings."""
     rng = np.random.default_rng(random.getrandbits(32))
     wide = int(dut.WEIGHT_BITS.value) == 16
     for p_in, p_free in ((1.0, 1.0), (0.4, 0.5), (1.0, 0.03)):
-        bench = Bench(dut)
-        await reset(dut, *INPUTS, start_clock=p_in == 1.0 and p_free == 1.0)
+        bench = await begin(dut)
         layers = []
         while sum(len(layer.rows) for layer in layers) < 5 * bench.ring or len(layers) < 12:
             kind = (TAPS, CHAN, 2, FC)[len(layers) % 4]
@@ -199,16 +208,14 @@ async def random_layers(dut) -> None:
         await bench.play(layers, p_in, p_free)
 
 
-@cocotb.test()
-async def long_vector(dut) -> None:
+@cocotb.skipif(parameter("WEIGHT_BITS") < 16, reason="weights of 16 bits")
+@block_test(Bench)
+async def long_vector(bench: Bench) -> None:
     """The sum of the weights of a long fully connected layer takes more than 31 bits."""
-    bench = Bench(dut)
-    await reset(dut, *INPUTS)
-    if bench.wb == 16:
-        arg = LayerArg.make(40, 30, 30, 1, fc=True, eight_bit=False).replace(arg_w=-77, shr_w=3)
-        weights = np.full((1, arg.taps), 65535)
-        assert weights.sum() > 1 << 31
-        await bench.play([layer_of(arg, weights, bench.n_z, False)], 1.0, 1.0)
+    arg = LayerArg.make(40, 30, 30, 1, fc=True, eight_bit=False).replace(arg_w=-77, shr_w=3)
+    weights = np.full((1, arg.taps), 65535)
+    assert weights.sum() > 1 << 31
+    await bench.play([layer_of(arg, weights, bench.n_z, False)], 1.0, 1.0)
 
 
 @cocotb.test()
@@ -216,11 +223,9 @@ async def full_rate(dut) -> None:
     """With bytes and room there always, 3x3 words follow each other as fast as the bus allows; kept
     ones as fast as 16 bytes a cycle do."""
     rng = np.random.default_rng(random.getrandbits(32))
-    await reset(dut, *INPUTS)
     wide = int(dut.WEIGHT_BITS.value) == 16
     ways = [("bus", True), *((("kept", True), ("kept", not wide)) if int(dut.KEEP.value) else ())]
     for way, eight_bit in ways:
-        await reset(dut, *INPUTS, start_clock=False)
         layer = make(rng, int(dut.N_Z.value), eight_bit, TAPS)
         while len(layer.rows) > int(dut.WBUF_ROWS.value) or len(layer.stream) < 200:
             layer = make(rng, int(dut.N_Z.value), eight_bit, TAPS)
@@ -231,7 +236,6 @@ async def full_rate(dut) -> None:
 async def full_rate_of_channels(dut) -> None:
     """The constants of a depthwise kernel of bytes, a word of nine each, do not hold them up."""
     rng = np.random.default_rng(random.getrandbits(32))
-    await reset(dut, *INPUTS)
     o = 4 * int(dut.N_Z.value)
     arg = LayerArg.make(o, 4, 4, o, kernel=3, depthwise=True, eight_bit=True)
     arg = arg.replace(arg_w=-77, shr_w=0)
@@ -241,7 +245,7 @@ async def full_rate_of_channels(dut) -> None:
 
 async def at_full_rate(dut, layer: Layer, way: str, eight_bit: bool) -> None:
     """A layer from the bus or kept, its bytes there as fast as they can be."""
-    bench = Bench(dut)
+    bench = await begin(dut)
     stream = bench.kept if way == "kept" else bench.stream
     stream.add(layer.stream, len(layer.stream))
     layer.desc["kept"] = int(way == "kept")
@@ -266,8 +270,7 @@ async def resets(dut) -> None:
     wide = int(dut.WEIGHT_BITS.value) == 16
     writes = 0
     for turn in range(24):
-        await reset(dut, *INPUTS, start_clock=not turn)
-        bench = Bench(dut)
+        bench = await begin(dut)
         layer = make(rng, bench.n_z, not wide or turn % 3 > 0, (TAPS, CHAN, 2, FC)[turn % 4])
         bench.stream.add(layer.stream, len(layer.stream))
         layer.desc["kept"] = 0
@@ -289,35 +292,19 @@ async def resets(dut) -> None:
             assert not int(dut.w_we.value) and not int(dut.kc_we.value), f"turn {turn}"
             assert not int(dut.busy.value) and not int(dut.wrow_filled.value), f"turn {turn}"
     assert writes, "no reset met a write"
-    await reset(dut, *INPUTS, start_clock=False)
-    bench = Bench(dut)
+    bench = await begin(dut)
     layers = [make(rng, bench.n_z, True, kind) for kind in (TAPS, CHAN, 2, FC)]
     while sum(len(layer.rows) for layer in layers) < 2 * bench.ring:
         layers.append(make(rng, bench.n_z, True, TAPS))
     await bench.play(layers, 1.0, 0.5)
 
 
-@pytest.mark.tier(
-    nightly=[
-        "icarus-2-128-16-0",
-        "icarus-2-32-16-1",
-        "verilator-4-32-8-1",
-        "icarus-4-64-8-1",
-        "verilator-16-64-16-1",
-    ],
-    check=["verilator-4-32-16-0"],
-)
-@pytest.mark.parametrize(
-    ("sim", "n_z", "bus", "wb", "keep"),
-    [
-        ("icarus", 2, 32, 16, 0),
-        ("icarus", 4, 64, 8, 1),
-        ("icarus", 2, 128, 16, 0),
-        ("icarus", 2, 32, 16, 1),
-        ("verilator", 4, 32, 16, 0),
-        ("verilator", 4, 32, 8, 1),
-        ("verilator", 16, 64, 16, 1),
-    ],
+@sizes(
+    "sim n_z bus wb keep",
+    test="icarus-2-32-16-0",
+    check="verilator-4-32-16-0",
+    nightly="icarus-2-128-16-0 icarus-2-32-16-1 icarus-4-64-8-1 verilator-16-64-16-1 "
+    "verilator-4-32-8-1",
 )
 def test_weight_loader(sim: str, n_z: int, bus: int, wb: int, keep: int) -> None:
     sources = [f"rtl/weight/weight_{part}.v" for part in ("loader", "constant")]

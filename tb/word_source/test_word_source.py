@@ -9,11 +9,10 @@ layers since the device was idle.
 import random
 from collections import Counter, deque
 
-import cocotb
 import pytest
-from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 
+from openkpu_tb.core.block_bench import BlockBench, block_test
 from openkpu_tb.core.descriptor import join_fields, layout
 from openkpu_tb.simrun import SIMS, run_bench
 
@@ -21,11 +20,24 @@ SOURCES = ["rtl/control/word_source.v"]
 WORDS = 12  # of a layer
 
 
-class Bench:
+class Bench(BlockBench):
     """The host's queue, the list, the decoder, and what is known of them."""
 
+    inputs = (
+        "flush",
+        "arg_flush",
+        "refused",
+        "ends",
+        "error",
+        "collected",
+        "list_mode",
+        "busy",
+        "host",
+    )
+    inputs += "arg_valid", "list_valid", "dec_word_ready"
+
     def __init__(self, dut) -> None:
-        self.dut = dut
+        super().__init__(dut)
         self.host = layout("host")
         self.queue: deque[int] = deque()
         self.at = 0  # words of the host's present layer that have left the queue
@@ -134,28 +146,9 @@ class Bench:
             await self.cycle(empties=random.random() < 0.1)
 
 
-@cocotb.test()
-async def turns(dut) -> None:
+@block_test(Bench)
+async def turns(bench: Bench) -> None:
     """Host and list by turns, with words of the host that wait for the end of the list."""
-    bench = Bench(dut)
-    cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-    for name in (
-        "flush",
-        "arg_flush",
-        "refused",
-        "ends",
-        "error",
-        "collected",
-        "list_mode",
-        "busy",
-        "host",
-    ):
-        getattr(dut, name).value = 0
-    dut.arg_valid.value = dut.list_valid.value = dut.dec_word_ready.value = 0
-    dut.rst.value = 1
-    for _ in range(2):
-        await RisingEdge(dut.clk)
-    dut.rst.value = 0
     for _ in range(80):
         what = random.choice(("layers", "list", "both", "error", "idle"))
         if what in ("layers", "both", "error"):

@@ -4,7 +4,7 @@
 Without a mean and a scale the pixels 0 to 255 are the input's bytes: 0 is the least integer of the
 input's type, whatever real numbers the model takes, 0 to 1, -1 to 1 or 0 to 255.  With one of them
 the real number is (pixel - mean) * scale, for each channel where three are given, and the model's
-own parameters make integers of it.  A float input gets pixel / 255 unless told otherwise.
+own parameters make integers of it.  By default a float input gets pixel / 255.
 """
 
 from __future__ import annotations

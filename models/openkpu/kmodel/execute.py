@@ -64,7 +64,7 @@ class KpuStep:
         return self.layer.main_out is not None
 
     def golden(self, x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """What the golden model makes of an input map."""
+        """The golden model's output map (O, oh, ow) for an input map."""
         return self.result(x).y
 
     def result(self, x: npt.NDArray[np.uint8]) -> LayerResult:
@@ -82,7 +82,7 @@ class KpuStep:
 
 @dataclasses.dataclass(eq=False)
 class KpuOutcome:
-    """What an executor gives back for a step."""
+    """The result of a step, as an executor returns it."""
 
     y: npt.NDArray[np.uint8] | None  # (O, oh, ow); None: read it from ``ram``
     ram: npt.NDArray[np.uint8] | None = None  # AI RAM afterwards; None: the map is written there
@@ -97,14 +97,14 @@ class Segment:
     """
 
     steps: list[KpuStep]
-    ram: npt.NDArray[np.uint8]  # AI RAM before the first, as the CPU knows it
+    ram: npt.NDArray[np.uint8]  # the CPU's copy of the AI RAM before the first
     wanted: tuple[Layout, ...] = ()  # maps in the AI RAM that the CPU reads before the next segment
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fetch:
     """The CPU reads maps of this layout out of the AI RAM, one after the other; answered with the
-    list of maps, or None when they are not there and those that the CPU knows are to be taken."""
+    list of maps, or None when they are not there and the CPU uses its own copies."""
 
     layout: Layout
     count: int
@@ -328,7 +328,7 @@ def _fetch(op: Download, memory: Memory) -> Generator[Fetch, Any, None]:
 
 
 def _finish(step: KpuStep, memory: Memory, outcome: KpuOutcome | None, compare: bool) -> LayerEvent:
-    """Leave a layer's map in the AI RAM as the CPU knows it; no outcome: by the golden model."""
+    """Write a layer's map to the CPU's copy of the AI RAM; no outcome: by the golden model."""
     arg = step.arg
     x = unpack_map(memory["kpu"], arg.image_src_addr, arg.in_shape).copy()
     golden = None

@@ -4,7 +4,7 @@
 Any format and mode that Pillow reads becomes RGB or, for one channel, grey, turned as its EXIF data
 say, and is resized to the model's input.  A byte input gets the pixels 0..255, planes of channels,
 as the camera of the K210 delivers them.  A float input gets pixel * scale + bias; scale 1/255 and
-bias 0 unless told otherwise, which is what the compiler assumes of models that state nothing else.
+bias 0 unless the caller chooses otherwise, as the compiler assumes for models that state nothing.
 """
 
 from __future__ import annotations

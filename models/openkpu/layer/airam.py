@@ -45,7 +45,7 @@ def _view(ram: npt.NDArray[Item], layout: Layout) -> npt.NDArray[Item]:
 def pack_map(ram: npt.NDArray[np.uint8], base: int, x: npt.NDArray) -> Layout:
     """Write map ``x`` (C, H, W) of bytes at row ``base``; other bytes of its rows stay as they are.
 
-    Returns the layout, which tells rows and bytes used.  ValueError when it does not fit.
+    Returns the layout, which has the rows and bytes used.  ValueError when it does not fit.
     """
     x = np.asarray(x)
     return write_rows(ram, Layout(*x.shape, base=base), x)

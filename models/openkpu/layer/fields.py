@@ -192,7 +192,7 @@ class LayerFields:
 
     @property
     def add_count(self) -> int:
-        """What ``arg_add`` is multiplied by: C, or 1 for depthwise and fully connected."""
+        """The factor of ``arg_add``: C, or 1 for depthwise and fully connected layers."""
         return 1 if self.depthwise or self.fc else self.i_ch_num
 
     @property
@@ -202,19 +202,19 @@ class LayerFields:
 
     @property
     def in_layout(self) -> Layout:
-        """Where the input map lies in AI RAM, by the widths (docs/kpu.md 2.2)."""
+        """Layout of the input map in AI RAM, by the widths (docs/kpu.md 2.2)."""
         return Layout(*self.in_shape, base=self.image_src_addr, stride=self.in_stride)
 
     @property
     def in_layouts(self) -> list[Layout]:
-        """Where the input maps lie: one, or the two of an element-wise layer."""
+        """Layouts of the input maps: one, or the two of an element-wise layer."""
         first = self.in_layout
         second = [dataclasses.replace(first, base=self.image_src2_addr)] if self.two_maps else []
         return [first, *second]
 
     @property
     def out_layout(self) -> Layout:
-        """Where the output map lies in AI RAM."""
+        """Layout of the output map in AI RAM."""
         return Layout(*self.out_shape, base=self.image_dst_addr, stride=self.out_stride)
 
     @property

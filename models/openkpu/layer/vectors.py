@@ -69,8 +69,8 @@ def load_cases(
 ) -> list[VectorLayer]:
     """All layers of files and folders, in order; folders are read sorted, not their subfolders.
 
-    What holds no layers is skipped, and ``say`` (print, for example) is told so.  VectorError for a
-    path that is not there, a damaged file, or when nothing at all was found.
+    A file without layers is skipped and reported by ``say`` (print, for example).  VectorError for
+    a path that is not there, a damaged file, or when nothing at all was found.
     """
     paths = [Path(path) for path in paths]
     say = say or (lambda _line: None)

@@ -16,13 +16,14 @@ from openkpu.prediction.cycles_front import Front
 from openkpu.prediction.cycles_shape import ENTRY, Shape, Stripe
 
 FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
-STRIPE_SETUP = 4  # a stripe takes so long to work out; one from below line 0 a cycle more
+STRIPE_SETUP = 4  # cycles to compute a stripe; below line 0 one more
 FILLED = 6  # from the walk's step of a word to the issue that uses it
 FREED = 10  # from the last use of an entry to the step that fills it again: nine columns behind
 NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in a cycle
 FC_WORK = 4  # fully connected: from the step of a word to its first nine bytes
 FC_WORDS = 2  # words that fc_flatten has asked for and not done with
-FC_SHORT = 16  # bytes of a word of which it takes a third
+FC_LINES = 16  # lines of which the mean is taken
+FC_SHORT = 16  # bytes of a word up to which it requests a third one
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
 ROW_SEEN_DW = 3  # ... of a depthwise layer
 ROW_FREED = 11  # from the last use of a row of weights to the word that may take its place
@@ -40,7 +41,6 @@ class Engine:
     """One layer; ``run`` gives the cycle in which everything is written."""
 
     def __init__(self, shape: Shape, front: Front, start: int) -> None:
-        """``start``: cycle of run_start."""
         self.shape, self.front, self.start = shape, front, start
         # cycles in which the array had no issue, by what it waited for first
         self.waits = {"input": 0, "bus": 0, "output": 0}
@@ -65,11 +65,10 @@ class Engine:
         places = PLACES_PAIR if shape.pair else PLACES_FEW if shape.lanes < PLACES else PLACES
         depth = GROUPS if n_z >= places // GROUPS else places // n_z
         self.limit = (n_z * depth) >> int(shape.pair) if shape.arg.depthwise else depth
-        self.post = 0
+        self.post, self.last = 0, start
         self.released: list[int] = []
-        self.last = start
         self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
-        # who takes channels that are complete: cycle of their last write, how many, share of the
+        # callback for complete channels: cycle of their last write, how many, share of the
         # reads of the AI RAM that the fill has used
         self.whole: Callable[[int, int, float], None] = lambda at, channels, used: None
 
@@ -235,7 +234,7 @@ class Engine:
             freed = done
 
     def _lines(self, odd: int) -> list[int]:
-        """Lines that go together: two in one word of the AI RAM, where PAIR takes them."""
+        """Lines of one issue: two in one word of the AI RAM, where rows are paired."""
         found, line, height = [], 0, self.shape.arg.i_col_high
         while line < height:
             two = self.shape.two_lines and (odd + line) % 2 == 0 and line < height - 1
@@ -260,9 +259,12 @@ class Engine:
         width, word = shape.arg.i_row_wid, shape.tile_word
         ahead = FC_WORDS + int(word <= FC_SHORT)
         parts = [ceil_div(min(word, width - at), NINE) for at in range(0, width, word)]
-        line = sum(max(part, (part + FC_WORK) / ahead) for part in parts)
+        # ends of words: a word is requested when the last but one, or two, is done
+        worked = [0] * ahead
+        for part in parts * FC_LINES:
+            worked.append(max(worked[-1], worked[-ahead] + FC_WORK) + part)
         entries = ceil_div(shape.on.steps, ENTRY)
-        each = int(line * shape.arg.taps / width / entries)
+        each = int(worked[-1] / FC_LINES * shape.arg.taps / width / entries)
         at = freed = 0  # words of the layer so far; rows of them that are free again
         for neuron in range(shape.on.groups):
             if not neuron or not shape.on.held:
@@ -273,8 +275,7 @@ class Engine:
                 # the last row comes when the others are used
                 weights = front.row((at - 1) // n_z) + ROW_SEEN - max(0, count - 1 - (at - 1) % n_z)
                 there = self._entry(self.base + entry)
-                if count > int(ends):
-                    self._sweep(there, count - int(ends), weights, None)
+                self._sweep(there, count - int(ends), weights, None)
                 if ends:
                     self._job(self._sweep(there, 1, weights, neuron // n_z), 1, 1)
                 if not shape.on.held or neuron == shape.on.groups - 1:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs ahead of the array: words, decoder, tables and weights over the bus of the storage.
+"""Stages ahead of the array: words, decoder, tables and weights over the storage bus.
 
 The bus moves a word a cycle. List words, tables and weights are read in the order of the layers;
-maps that come go first, a map that leaves takes turns with them (docs/architecture.md 15.5 to 15.8,
+maps that come go first, a map that leaves alternates with them (docs/architecture.md 15.5 to 15.8,
 15.10). The array asks for rows of weights and parameters; the front moves on until they are there.
-What is not known yet cannot have been released before the array gets what it waits for.
+A resource without a known release time is released only after the array has its data.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def weights_stay(config: Config, layers: Sequence[Shape]) -> bool:
 
 
 class Bus:
-    """Who has the bus when: reads in their order, at ``now``; maps that come and that leave."""
+    """Occupation of the bus: reads in their order, at ``now``; maps that come, maps that leave."""
 
     def __init__(self) -> None:
         self.now = 0.0  # the next word of the reads, at the earliest
@@ -88,14 +88,15 @@ class Bus:
         start = max(self.store_end, at)
         turns = max(0, min(words, self.now - max(start, self.busy)))  # that reads had instead
         self.now += turns
+        turns += min(words, max(0, self._beside(start, words) - start - cycles))
         self.store_end, self.store_share = start + cycles + turns, words / cycles
 
     def ahead(self, first: float, cycles: float, words: float, *, table: bool = False) -> float:
-        """What goes before the reads, within so many cycles: the cycle after its last word.  A
-        ``table`` goes behind a map."""
+        """Words with priority over the reads, within so many cycles: the cycle after the last one.
+        A ``table`` follows a map."""
         first, share = max(first, self.ends[table]), words / cycles
         if table and (delay := self._beside(first, words) - first - words) > 0:
-            cycles, share = words + delay, 1
+            first += delay
         end = self.ends[table] = first + cycles
         if self.now > first:  # what was read too early
             self.now += min(1, (self.now - first) / cycles) * words
@@ -143,7 +144,7 @@ class Front:
             pass
 
     def known(self, found: list[float], number: int) -> bool:
-        """``found`` is read up to ``number``, or it takes a release."""
+        """Read until ``found`` has ``number``; False: something must be released first."""
         while len(found) <= number:
             if next(self.feed):
                 break

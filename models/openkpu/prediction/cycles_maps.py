@@ -72,7 +72,8 @@ class Leaving:
         self.channels = layout.channels // planes
         self.words = map_bytes(arg.out_shape) / front.config.bus_bytes / self.channels
         line = parts(front, layout.width * planes)
-        least = (CUT + 1) / (2 if word == ENTRY else 3)  # some reads are on their way
+        # some reads are on their way; a piece of a map of words takes a read of each plane
+        least = max(planes, (CUT + 1) / (2 if word == ENTRY else 3))
         self.cycles = max(layout.height * sum(max(part, least) for part in line), self.words)
         self.reads = layout.height * len(line)  # ... of a channel, of the AI RAM
         self.ready: deque[int] = deque()  # cycle from which on each channel may be read

@@ -142,8 +142,7 @@ class _Model:
         self.names: list[str] = []
         self.layers: list[LayerCycles] = []
         self.sizes: list[int] = []
-        self.other = 0
-        self.index = 0
+        self.other = self.index = 0
 
     def program(self, program: Program) -> None:
         """All operations of a program."""
@@ -207,11 +206,10 @@ class _Model:
             if self.dma:
                 self.moves.stored.add(args[-1].out_layout)
         by_host = steps[-1][0].main_out is not None and not self.dma and not tasks
-        eight_bit = steps[-1][0].eight_bit
         for chosen in [[arg] for arg in args] if alone else [args]:
             out = by_host and chosen[-1] is args[-1]
             found = cycles.predict_layers(
-                self.config, chosen, eight_bit=eight_bit, tasks=tasks, to_host=out
+                self.config, chosen, eight_bit=steps[-1][0].eight_bit, tasks=tasks, to_host=out
             )
             if tasks:
                 self.other += TASK_NEXT if self.sizes else TASK_FIRST

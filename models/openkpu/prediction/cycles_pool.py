@@ -51,8 +51,8 @@ def predict_pool_task(
     start: int,
     whole: Callable[[int, int, float], None] = lambda at, channels, used: None,
 ) -> int:
-    """The cycle in which everything is written; ``start``: that of run_start; ``whole`` is told of
-    each channel that is written, with the cycle of its last write and the share of the reads of the
+    """The cycle in which everything is written; ``start``: that of run_start; ``whole`` is called
+    for each written channel, with the cycle of its last write and the share of the reads of the
     AI RAM.  A piece goes on after the most of its lines, its columns and its picks.
     """
     lines, columns = _window(arg)

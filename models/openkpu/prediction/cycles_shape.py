@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a layer asks of the machine: the descriptor that layer_decode makes, as far as cycles go.
+"""A layer as work for the machine: the fields of layer_decode's descriptor that matter for cycles.
 
 Pure arithmetic on a layer argument and a configuration (docs/architecture.md 15): mode, stripes,
 reduction steps, groups, blocks, words that the fill reads and words that leave.
@@ -57,7 +57,7 @@ class Shape:
 
     @cached_property
     def on(self) -> Decoded:
-        """What the sequencer has of it."""
+        """The layer as the sequencer sees it."""
         config, flat = self.config, bool(self.config.flat_maps)
         array = config.n_y, config.n_z, config.tile_rows, config.wbuf_rows
         return decode_layer(self.arg, Sizes(*array, tile_word=self.tile_word, flat=flat))
@@ -69,7 +69,7 @@ class Shape:
 
     @cached_property
     def weight_rows(self) -> int:
-        """Rows of the weight buffer that the layer takes in all."""
+        """Rows of the weight buffer for the whole layer."""
         return weight_rows(self.arg, self.on.steps, self.config.n_z)
 
     @cached_property
@@ -162,7 +162,7 @@ class Shape:
         return Stripe(count, 1, 0, last, last, reads + crosses, 1, first < width, line, leaves)
 
     def _stripe(self, x: int, y: int, wide: int, lines: int) -> Stripe:
-        """What fill_stripe and fill_seq make of a stripe."""
+        """A stripe as fill_stripe and fill_seq compute it."""
         log2, arg = self.stride_log2, self.arg
         around = int(arg.kernel == 3 and not arg.elementwise)  # windows of 3x3 are read
         first = max(0, (y << log2) - around)

@@ -6,7 +6,8 @@ where the folder of published models is there, those: cycles, roofline, efficien
 figures, tables and pictures into reports; ``--record`` keeps the figures that need no published
 model in bench_baseline.json, all tables in docs/benchmarks.md, and the time line of the yolo in
 docs/images. ``--quick`` runs a part that takes some minutes. Exit status 1 when a run
-failed, or a figure is more than 1 % worse than its record.
+failed, or a figure is more than 1 % worse than its record. ``--errors`` compares predicted cycles
+instead (bench_errors).
 """
 
 import json
@@ -22,7 +23,7 @@ from typing import Any
 
 from openkpu import configs
 from openkpu.checkout import ROOT
-from openkpu_tools import command, registry
+from openkpu_tools import command, marked, registry
 from openkpu_tools.benchmarks import bench_errors, bench_tables, bench_timeline
 from openkpu_tools.benchmarks.bench_goals import END_TO_END, GOALS, IN_TURN, LEAST
 from openkpu_tools.benchmarks.bench_tables import FP16_PRODUCT, PRODUCT, BenchRun
@@ -220,8 +221,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise command.UsageError(f"{one} records all figures, expected no {other}")
     args.reports.mkdir(parents=True, exist_ok=True)
     if args.errors is not None:
-        print(found := bench_errors.errors(SHARED / "real", args.errors))
-        (args.reports / "bench_errors.txt").write_text(found + "\n")
+        if args.record and not (SHARED / "real" / "mlperf_tiny").is_dir():
+            where = SHARED / "real"
+            raise command.UsageError(f"{where} has no published models (OPENKPU_SHARED names it)")
+        found = bench_errors.errors(SHARED / "real", args.errors)
+        print(text := bench_errors.histogram(found))
+        (args.reports / "bench_errors.txt").write_text(text + "\n")
+        if args.record:
+            bench_errors.record(found)
+            marked.fill(bench_errors.PAGE, "prediction-errors", bench_errors.error_table())
         return 0
     with tempfile.TemporaryDirectory(prefix="openkpu_bench_") as temporary:
         folder = Path(temporary)

@@ -1,78 +1,216 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far predicted cycles are off those of the RTL, as a histogram in text.
+"""How far predicted cycles are off those of the RTL (make bench ERRORS=): histogram, table, record.
 
-RTL cycles are the records of tb/device (published models, as far as their files are there; each of
-the bundled vectors alone) and, when asked, of runs on Verilator: MLPerf models and random layers.
+The record has both numbers of every case, and the arguments of random layers and task lists. RTL
+cycles of the bundled vectors and of published models come from the records of tb/device; the others
+are measured on Verilator when a number of random layers is given, and are otherwise those of the
+record.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from openkpu import configs
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.checkout import ROOT
+from openkpu.compiler.errors import FloatModelError
 from openkpu.compiler.source import read_program
 from openkpu.configs import Config
+from openkpu.generators import generate_lists
+from openkpu.generators.generate_lists import ALL_KINDS, random_list
 from openkpu.kmodel import loads_kmodel, read_file
 from openkpu.layer import vectors
+from openkpu.layer.argument import WORDS, LayerArg
 from openkpu.layer.vectors import VectorLayer
-from openkpu.network.network import alignment
+from openkpu.network.network import Network, alignment
 from openkpu.prediction.cycles import predict_layers
 from openkpu.prediction.cycles_model import predict_model, predict_network
 from openkpu_tb.runs import launch, random_cases
 from openkpu_tb.runs.requests import NetworkRequest, VectorsRequest
 
-RECORDS = ROOT / "tb" / "device"
+DEVICE = ROOT / "tb" / "device"
+RECORD = Path(__file__).with_name("bench_errors.json")
+PAGE = ROOT / "docs" / "performance.md"
+PICTURE = ROOT / "docs" / "images" / "prediction_errors.png"
+VECTORS, RANDOM = "bundled vectors, each alone", "random layers, each alone"
+LISTS, PUBLISHED, MLPERF = "random task lists", "published models", "MLPerf models"
+LAYERS = (VECTORS, RANDOM)
+KINDS = (*LAYERS, LISTS, PUBLISHED, MLPERF)
+LAYER_OFF, MODEL_OFF, CYCLES = 0.03, 0.02, 50  # allowed: a share, or so many cycles
+DRAWN = ("nano", "compact", "small", "medium", "k210")  # configurations of random layers
+LISTED = ("small", "k210", "nano_fp16", "large")  # ... of random task lists
+LAYERS_A_LIST = 16  # random layers for each random list
+TINY = ("nano", "k210", "large")  # configurations of the MLPerf models
 EDGES = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)  # per cent
 BAR = 40  # characters
 LIMIT = 20_000_000  # cycles of a layer or an inference
 SEED = 1
-Pairs = list[tuple[int, int]]  # predicted, on the RTL
 
 
-def histogram(kinds: Mapping[str, Pairs]) -> str:
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A layer, list or model: cycles predicted and on the RTL; ``layers`` of what is random:
+    whether their weights have 8 bits, and the words of their arguments in hexadecimal digits."""
+
+    kind: str
+    name: str
+    predicted: int
+    rtl: int
+    layers: tuple[bool, str] | None = None
+
+    @property
+    def off(self) -> float:
+        """The error in per cent."""
+        return 100 * abs(self.predicted - self.rtl) / self.rtl
+
+    @property
+    def near(self) -> bool:
+        """Within what the tests allow."""
+        share = LAYER_OFF if self.kind in LAYERS else MODEL_OFF
+        return abs(self.predicted - self.rtl) <= max(CYCLES, share * self.rtl)
+
+
+def by_kind(cases: Iterable[Case]) -> dict[str, list[Case]]:
+    """The cases of each kind that there is."""
+    cases = list(cases)
+    kinds = {kind: [case for case in cases if case.kind == kind] for kind in KINDS}
+    return {kind: found for kind, found in kinds.items() if found}
+
+
+def counts(cases: Sequence[Case]) -> list[tuple[str, int]]:
+    """Name and number of cases of each range of the error."""
+    ends = (0.0, *EDGES, float("inf"))
+    return [
+        (
+            f"{low:g} to {high:g} %" if high <= EDGES[-1] else f"over {low:g} %",
+            sum(low <= case.off < high for case in cases),
+        )
+        for low, high in itertools.pairwise(ends)
+    ]
+
+
+def histogram(cases: Iterable[Case]) -> str:
     """Lines with a bar for each range of the error, for each kind; the mean and the largest."""
     lines = []
-    for kind, pairs in kinds.items():
-        found = [100 * abs(guess - right) / right for guess, right in pairs]
-        mean = sum(found) / len(found)
-        lines.append(f"{kind}: {len(found)}, mean {mean:.2f} %, largest {max(found):.2f} %")
-        for low, high in zip((0, *EDGES), (*EDGES, float("inf")), strict=True):
-            count = sum(low <= error < high for error in found)
+    for kind, found in by_kind(cases).items():
+        mean, most = sum(c.off for c in found) / len(found), max(c.off for c in found)
+        lines.append(f"{kind}: {len(found)}, mean {mean:.2f} %, largest {most:.2f} %")
+        for name, count in counts(found):
             bar = "#" * round(BAR * count / len(found))
-            lines.append(f"  {low:4.2f} to {high:4.2f} %  {count:5d}  {bar}".rstrip())
+            lines.append(f"  {name:13} {count:5d}  {bar}".rstrip())
+        lines += [
+            f"  beyond the limit: {case.name}, {case.predicted} predicted, {case.rtl} on the RTL"
+            for case in found
+            if not case.near
+        ]
     return "\n".join(lines)
 
 
-def of_layers(config: Config, layers: Sequence[VectorLayer], measured: Sequence[int]) -> Pairs:
-    """Layers that the host starts one by one."""
-    runs = (predict_layers(config, [la.arg], eight_bit=la.eight_bit) for la in layers)
-    return [(run.layers[0].cycles, right) for run, right in zip(runs, measured, strict=True)]
+def table(cases: Iterable[Case]) -> list[str]:
+    """The same as a table of the page."""
+    kinds = by_kind(cases)
+    ranges = [name for name, _ in counts([])]
+    lines = [
+        f"| of | number | mean | largest | {' | '.join(ranges)} | beyond the limit |",
+        "|---" * (5 + len(ranges)) + "|",
+    ]
+    for kind, found in kinds.items():
+        mean, most = sum(c.off for c in found) / len(found), max(c.off for c in found)
+        cells = [kind, str(len(found)), f"{mean:.2f} %", f"{most:.2f} %"]
+        cells += [str(count) for _, count in counts(found)]
+        lines.append(f"| {' | '.join(cells)} | {sum(not c.near for c in found)} |")
+    return lines
 
 
-def of_records(folder: Path) -> dict[str, Pairs]:
+def error_table() -> str:
+    """... of the record."""
+    return "\n".join(table(recorded()))
+
+
+def draw(cases: Iterable[Case], path: Path) -> None:
+    """The histogram as PNG: percent of the cases of each kind."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    kinds = by_kind(cases)
+    figure, axis = pyplot.subplots(figsize=(9, 3.4))
+    for number, (kind, found) in enumerate(kinds.items()):
+        heights = [100 * count / len(found) for _, count in counts(found)]
+        at = np.arange(len(heights)) + 0.2 * (number - (len(kinds) - 1) / 2)
+        axis.bar(at, heights, 0.19, label=f"{kind} ({len(found)})")
+    axis.set_xticks(range(len(EDGES) + 1), [name for name, _ in counts([])])
+    axis.set_ylabel("% of the cases")
+    axis.set_xlabel("error of the predicted cycles against the RTL")
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=80, metadata={"Software": None})
+    pyplot.close(figure)
+
+
+def recorded() -> list[Case]:
+    """The cases of the record."""
+    return [Case(**case) for case in json.loads(RECORD.read_text())]
+
+
+def record(cases: Iterable[Case]) -> None:
+    """A new record and its picture."""
+    kept = [{k: v for k, v in dataclasses.asdict(case).items() if v is not None} for case in cases]
+    RECORD.write_text("[\n" + ",\n".join(map(json.dumps, kept)) + "\n]\n")
+    draw(recorded(), PICTURE)
+
+
+def alone(config: Config, arg: LayerArg, eight_bit: bool) -> int:
+    """Predicted cycles of a layer that the host starts alone."""
+    return predict_layers(config, [arg], eight_bit=eight_bit).layers[0].cycles
+
+
+def of_records(folder: Path) -> list[Case]:
     """What tb/device records; ``folder`` has the published models."""
-    found: dict[str, Pairs] = {"bundled vectors, each alone": [], "published models": []}
-    record = json.loads((RECORDS / "cycles.json").read_text())
+    found = []
+    measured = json.loads((DEVICE / "cycles.json").read_text())
     layers = vectors.load_cases([ROOT / "models" / "tests" / "data" / "vectors"])
     for name in ("small", "k210"):
-        measured = [figures[0] for figures in record[f"vectors on {name}"].values()]
-        pairs = of_layers(configs.load_config(name), layers, measured)
-        found["bundled vectors, each alone"] += pairs
-    for key, figures in json.loads((RECORDS / "model_cycles.json").read_text()).items():
+        config, rows = configs.load_config(name), measured[f"vectors on {name}"]
+        for layer, (case, figures) in zip(layers, rows.items(), strict=True):
+            cycles = alone(config, layer.arg, layer.eight_bit)
+            found.append(Case(VECTORS, f"{case} on {name}", cycles, figures[0]))
+    for key, figures in json.loads((DEVICE / "model_cycles.json").read_text()).items():
         name, via, config, maps = key.split(", ")
         if (folder / name).exists():
             data = read_file(folder / name)
             programs = [loads_kmodel(data, name)]
             guess = predict_model(configs.load_config(config), programs, len(data), via, maps)
-            found["published models"].append((guess.cycles, figures["end to end"][0]))
-    return {kind: pairs for kind, pairs in found.items() if pairs}
+            found.append(Case(PUBLISHED, key, guess.cycles, figures["end to end"][0]))
+    return found
+
+
+def drawn(kind: str, name: str, rtl: int, layers: Sequence[LayerArg], eight_bit: bool) -> Case:
+    """A random layer, or the layers of a random list."""
+    words = np.concatenate([layer.encode() for layer in layers]).astype("<u8")
+    return again(Case(kind, name, 0, rtl, (eight_bit, words.tobytes().hex())))
+
+
+def again(case: Case) -> Case:
+    """A random layer or list, predicted anew."""
+    assert case.layers is not None
+    eight_bit, digits = case.layers
+    words = np.frombuffer(bytes.fromhex(digits), dtype="<u8").reshape(-1, WORDS)
+    args = [LayerArg.decode(each) for each in words]
+    config, tasks = configs.load_config(case.name.split()[-1]), case.kind == LISTS
+    run = predict_layers(config, args, eight_bit=eight_bit, tasks=tasks)
+    cycles = sum(layer.cycles for layer in run.layers) + tasks  # the host's start of a list
+    return dataclasses.replace(case, predicted=cycles)
 
 
 def random_layers(config: Config, count: int) -> list[VectorLayer]:
@@ -85,34 +223,80 @@ def random_layers(config: Config, count: int) -> list[VectorLayer]:
     return found
 
 
-def of_runs(folder: Path, count: int) -> dict[str, Pairs]:
-    """So many random layers on Verilator, dealt over the configurations, and the MLPerf models of
-    a folder on k210; SimError."""
-    found: dict[str, Pairs] = {"random layers, each alone": []}
-    names = random.Random(SEED).choices(("nano", "compact", "small", "medium", "k210"), k=count)
+def of_random(count: int) -> list[Case]:
+    """So many random layers on Verilator, dealt over the configurations; SimError."""
+    found = []
+    names = random.Random(SEED).choices(DRAWN, k=count)
     for name in sorted(set(names)):
         config, events = configs.load_config(name), list[dict[str, Any]]()
         layers = random_layers(config, names.count(name))
         request = VectorsRequest(layers, [LIMIT] * len(layers))
         launch.run_job("verilator", config, request, events.append)
         measured = [e["counters"]["total"] for e in events if e["event"] == "layer"]
-        found["random layers, each alone"] += of_layers(config, layers, measured)
-    config = configs.load_config("k210")
-    for file in sorted(folder.glob("*_int8.tflite")):
-        for part in read_program(str(file), config, None).device_parts:
-            network, events = part.network, list[dict[str, Any]]()
-            shape = (1, *network.in_shape)
-            images = np.random.default_rng(SEED).integers(0, 256, shape, dtype=np.uint8)
-            request = NetworkRequest(network, images, LIMIT, alignment(config))
-            launch.run_job("verilator", config, request, events.append)
-            (image,) = [event for event in events if event["event"] == "image"]
-            pair = predict_network(config, network).cycles, image["inference"]["total"]
-            found.setdefault("MLPerf models", []).append(pair)
+        for number, (layer, cycles) in enumerate(zip(layers, measured, strict=True)):
+            case = f"{number} on {name}"
+            found.append(drawn(RANDOM, case, cycles, [layer.arg], layer.eight_bit))
     return found
 
 
-def errors(folder: Path, count: int) -> str:
-    """The histogram of the records, and with a ``count`` of so many random layers and the MLPerf
-    models, run on Verilator; ``folder`` has the published models."""
-    kinds = of_records(folder)
-    return histogram(kinds | (of_runs(folder / "mlperf_tiny", count) if count else {}))
+def of_lists(count: int) -> list[Case]:
+    """So many random lists with a task of each kind on Verilator, half of which load or store their
+    maps; SimError."""
+    found, rng = [], np.random.default_rng(SEED)
+    for number in range(count):
+        name = LISTED[number % len(LISTED)]
+        config = configs.load_config(name)
+        kinds = rng.permutation(ALL_KINDS if config.fp16_lanes else generate_lists.KINDS)
+        # rows of 32 numbers, for products of float16
+        width = 64 if config.fp16_lanes else int(rng.integers(60, 90))
+        shape = (int(rng.integers(3, 20)), int(rng.integers(8, 30)), width)
+        order = [str(kind) for kind in kinds]
+        network, _ = random_list(rng, order, shape, ram_rows=config.ai_ram_rows, moves=0.5)
+        rtl = on_the_rtl(config, network)
+        found.append(drawn(LISTS, f"list {number} on {name}", rtl, network.layers, True))
+    return found
+
+
+def on_the_rtl(config: Config, network: Network) -> int:
+    """Cycles of an inference on Verilator; SimError."""
+    events: list[dict[str, Any]] = []
+    shape = (1, *network.in_shape)
+    images = np.random.default_rng(SEED).integers(0, 256, shape, dtype=np.uint8)
+    request = NetworkRequest(network, images, LIMIT, alignment(config))
+    launch.run_job("verilator", config, request, events.append)
+    (image,) = [event for event in events if event["event"] == "image"]
+    return image["inference"]["total"]
+
+
+def of_tiny(folder: Path, measured: dict[str, int] | None) -> list[Case]:
+    """The quantised MLPerf models of a folder, each part of the device on each configuration;
+    ``measured``: RTL cycles by the name of the case, None: on Verilator, SimError."""
+    found = []
+    for file in sorted(folder.glob("*.tflite")):
+        for name in TINY:
+            config = configs.load_config(name)
+            try:
+                program = read_program(str(file), config)
+            except FloatModelError:
+                break
+            for number, part in enumerate(program.device_parts):
+                case = f"{file.name}, {number} on {name}"
+                if measured is not None and case not in measured:
+                    continue
+                rtl = measured[case] if measured else on_the_rtl(config, part.network)
+                cycles = predict_network(config, part.network).cycles
+                found.append(Case(MLPERF, case, cycles, rtl))
+    return found
+
+
+def errors(folder: Path, count: int) -> list[Case]:
+    """All cases, predicted anew; ``count`` random layers, lists and the MLPerf models on the RTL,
+    with 0 those of the record. ``folder`` has the published models and ``mlperf_tiny``."""
+    tiny = folder / "mlperf_tiny"
+    if count:
+        lists = of_lists(ceil_div(count, LAYERS_A_LIST))
+        return [*of_records(folder), *of_random(count), *lists, *of_tiny(tiny, None)]
+    cases = recorded() if RECORD.is_file() else []
+    measured = {case.name: case.rtl for case in cases if case.kind == MLPERF}
+    old = [again(case) for case in cases if case.layers]
+    return [*of_records(folder), *old, *of_tiny(tiny, measured)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A saved network: every inference on the RTL, every layer against the golden model.
 
-docs/networks.md tells how such a file is made.
+docs/networks.md explains how such a file is made.
 """
 
 import argparse
@@ -163,7 +163,7 @@ def simulate_network(
     """
     records: list[report.LayerRecord] = []
     per_inference: Counters = []
-    stored: dict[int, launch.Event] = {}  # of the inference that is told next, by layer
+    stored: dict[int, launch.Event] = {}  # of the inference that is reported next, by layer
     progress = rtl.Progress()
     state = {"good": True}
     least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)

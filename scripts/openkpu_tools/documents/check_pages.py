@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Size of the pages: the README is one screen, and a line of prose has at most 120 characters.
+"""Size and words of the pages: the README is one screen, and a line of prose has at most 120
+characters; pages, comments and docstrings have none of the words that WORDS lists.
 
 Tables and code blocks are no prose. Prints one line for each fault; exit status 1 when there is
 one.
 """
 
+import io
+import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +19,15 @@ from openkpu_tools.documents import check_links
 README_LINES, README_BYTES = 150, 9 * 1024
 PROSE = 120
 WRITTEN = {Path("CHANGELOG.md")}  # grows with every release, older entries stay as they are
+# pattern -> what a native engineer writes; identifiers in backticks are exempt
+WORDS = {
+    r"hears?|heard": "detects or receives",
+    r"tells?|told": "reports, distinguishes or configures",
+    r"comes? to an end": "ends or completes",
+    r"that which": "the name of the thing",
+}
+PLAIN = ("models/openkpu", "tb/openkpu_tb", "scripts/openkpu_tools", "docs", "README.md")
+REGISTERS = Path("docs/registers.md")  # its texts are those of openkpu.rdl
 
 
 def readme(root: Path) -> Iterator[str]:
@@ -39,13 +52,38 @@ def prose(file: Path, text: str) -> Iterator[str]:
             yield f"{file}:{number}: {len(line)} characters, expected at most {PROSE}"
 
 
+def written(text: str, suffix: str) -> Iterator[tuple[int, str]]:
+    """Number and text of the lines of a page, of the comments and docstrings of a module."""
+    if suffix == ".md":
+        yield from enumerate(text.splitlines(), 1)
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        prose = token.type == tokenize.STRING and token.string.startswith('"""')
+        if prose or token.type == tokenize.COMMENT:
+            yield from enumerate(token.string.splitlines(), token.start[0])
+
+
+def words(file: Path, text: str) -> Iterator[str]:
+    """Words that WORDS lists."""
+    for number, line in written(text, file.suffix):
+        for pattern, better in WORDS.items():
+            if found := re.search(
+                rf"\b({pattern})\b", re.sub("`+[^`]*`+", "", line), re.IGNORECASE
+            ):
+                yield f"{file}:{number}: {found[0]!r}, expected {better}"
+
+
 def main(argv: list[str] | None = None, root: Path = check_links.ROOT) -> int:
     """Run the command; returns the exit status."""
     command.Parser(prog="check-pages", description=__doc__).parse_args(argv)
     found = list(readme(root))
     for file in check_links.texts(root):
+        text = (root / file).read_text(encoding="utf-8")
         if file.suffix == ".md" and file not in WRITTEN:
-            found += prose(file, (root / file).read_text(encoding="utf-8"))
+            found += prose(file, text)
+        plain = any(file.is_relative_to(folder) for folder in PLAIN) and file != REGISTERS
+        if plain and file.suffix in (".md", ".py"):
+            found += words(file, text)
     for line in found:
         print(line)
     return command.MISMATCH if found else 0

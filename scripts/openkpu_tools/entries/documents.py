@@ -1,13 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that write pages and files of the checkout, set it up and clean it."""
 
+import argparse
+import re
+
+from openkpu.checkout import ROOT
 from openkpu_tools import command
 from openkpu_tools.command import Parser
 from openkpu_tools.entry import entry
 
+PAGE = ROOT / "build" / "page"  # where `make page` leaves the device for the browser
+
 
 def _compares(parser: Parser) -> None:
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
+
+
+def _version(text: str) -> str:
+    """argparse type: the number of a release."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", text):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a version such as 0.4.0")
+    return text
 
 
 @entry("openkpu_tools.documents.configs")
@@ -64,6 +77,29 @@ def page(parser: Parser) -> None:
         "--links", help="address of a document, with {page} and {anchor}; default: of the checkout"
     )
     parser.add_argument("--jobs", type=command.JOBS, default=2, help="compilers at a time")
+
+
+@entry("openkpu_tools.site.build", "site registers")
+def site(parser: Parser) -> None:
+    """Documents, sources, registers and charts as a site of HTML."""
+    parser.add_argument(
+        "--out", type=command.folder, default=ROOT / "build" / "site", help="where it goes"
+    )
+    parser.add_argument(
+        "--page",
+        type=command.folder,
+        default=PAGE,
+        help="with its front, the device in the browser",
+    )
+
+
+@entry("openkpu_tools.site.reports", "reports")
+def reports(parser: Parser) -> None:
+    """What commands left in reports as pages, with an index and the trend of the releases."""
+    parser.add_argument(
+        "--folder", type=command.folder, default=ROOT / "reports", help="that has the reports"
+    )
+    parser.add_argument("--record", type=_version, help="keep HEAD's figures as a release's")
 
 
 @entry("", lambda args: " ".join(args.groups or ["all", "icarus"]))

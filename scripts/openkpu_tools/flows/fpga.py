@@ -34,7 +34,7 @@ class Target:
 
     Without a part it is only mapped: no ECP5 is so large. ``folded``: registers next to a
     multiplier move into it. ``placer``: of nextpnr, whose "static" leaves shorter wires where they
-    are many. ``routed``: nextpnr comes to an end.
+    are many. ``routed``: nextpnr completes.
     """
 
     part: str
@@ -54,7 +54,7 @@ TARGETS = {
 PACKAGES = {"25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}  # the largest of each
 
 
-# what place and route says now and then; the router tells every thousand arcs how many are left
+# what place and route says now and then; the router reports every thousand arcs how many are left
 STAGES = re.compile(r"Running (main|simulated)|Max frequency|Routing |(iter|\|) *[0-9]+0000 ")
 # and of a device that it does not route
 SITES = re.compile(r"TRELLIS_COMB: *(\d+)/ *(\d+)")

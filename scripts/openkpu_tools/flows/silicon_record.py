@@ -43,7 +43,7 @@ def expect(file: Path, name: str, baseline: bool) -> None:
 
 
 def keep_figures(file: Path, name: str, figures: dict[str, Any]) -> None:
-    """Record ``figures`` of a configuration; what they do not tell stays as it is."""
+    """Record ``figures`` of a configuration; figures without a new value stay as they are."""
     known = load_figures(file)
     known[name] = known.get(name, {}) | figures
     file.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")

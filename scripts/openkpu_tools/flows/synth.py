@@ -37,7 +37,7 @@ TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found
 JOINED = "{0} %co*:-$dff,$memwr_v2,$check,$scopeinfo {1} %i"
 AHB = "i:[sm]_ahb_h*", "o:[sm]_ahb_h* o:irq %u"
 LEFT_OVER = ("$dlatch", "$_DLATCH", "$sr", "$_SR_", "$process")
-# what Yosys is told: multiplexers of plain LUTs take a third of those of wide ones
+# options of Yosys: multiplexers of plain LUTs take a third of those of wide ones
 MAP = "synth_ecp5 -nowidelut"
 # carry chains take two LUTs a cell, LUT RAM four of its 16x1 bits and a pair for the write port
 LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
@@ -83,7 +83,7 @@ def script(config: configs.Config, commands: list[str], rows: int | None = SMALL
 def yosys(config: configs.Config, commands: list[str], doing: str = "") -> dict:
     """Run the script; what ``stat`` counted. SynthError when Yosys found trouble.
 
-    ``doing``: what a reader is told while it runs.
+    ``doing``: its work, as reported while it runs.
     """
     with tempfile.TemporaryDirectory(prefix="synth_", dir=builds()) as tmp:
         folder = Path(tmp)

@@ -70,7 +70,7 @@ def judged(
     verdicts: dict[int, MutantVerdict] = {}
     spent = dict.fromkeys(range(1, len(judge.mutants) + 1), 0.0)
     for level in LEVELS[: LEVELS.index(last) + 1]:
-        # an equivalent one is asked of the quick benches too: none of them may tell it apart
+        # an equivalent one is asked of the quick benches too: none of them may fail
         alive = [
             n
             for n in spent

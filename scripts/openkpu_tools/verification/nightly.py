@@ -156,7 +156,7 @@ def commit() -> str:
 
 
 def results(lines: Sequence[str], pattern: str) -> list[str]:
-    """The lines that tell the result, or the named groups of a pattern; else the last line."""
+    """The lines with the result, or the named groups of a pattern; else the last line."""
     found = [match for line in lines if (match := re.fullmatch(pattern, line.strip(" =\n")))]
     named = [" ".join(filter(None, match.groupdict().values())) or match[0] for match in found]
     said = [" ".join(text.split()) for text in named]

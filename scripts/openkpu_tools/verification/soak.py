@@ -31,7 +31,7 @@ MIB = 1 << 20
 
 
 class Watch:
-    """What the simulation tells: progress, the first failure, how the memory grew."""
+    """Reports of the simulation: progress, the first failure, how the memory grew."""
 
     def __init__(self, seconds: float) -> None:
         self.began = self.said = time.monotonic()
@@ -73,7 +73,7 @@ class Watch:
 
 
 def soak(args: argparse.Namespace, seed: int) -> Watch:
-    """Run the simulation; SimError when it fails, with what it told until then in the watch."""
+    """Run the simulation; SimError when it fails, with its reports until then in the watch."""
     config = configs.load_config(args.config)
     seconds = 60 * args.minutes
     launch.build_device("verilator", config)

@@ -8,12 +8,12 @@ value; all start at the values of IDLE.
 import os
 
 import cocotb
-import pytest
 from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge
+from cocotb.triggers import ClockCycles, FallingEdge
 from cocotb.types import LogicArray
 
-from openkpu_tb.simrun import SIMS, run_bench
+from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 Cycle = dict[str, int | str]
 
@@ -220,8 +220,7 @@ async def play(dut, kind: str, cycles: list[Cycle]) -> set[int]:
     for name in INPUTS[kind].split():
         getattr(dut, name).value = idle.get(name, 0)
     dut.rst.value = 1
-    for _ in range(3):
-        await FallingEdge(dut.clk)
+    await ClockCycles(dut.clk, 3, FallingEdge)
     dut.rst.value = 0
     flagged: set[int] = set()
     count = int(dut.errors.value)
@@ -265,23 +264,12 @@ async def broken_rules(dut):
             )
 
 
-@pytest.mark.tier(
-    check=[
-        "icarus-slave",
-        "icarus-arbiter",
-        "verilator-master",
-        "verilator-slave",
-        "verilator-arbiter",
-    ]
+@sizes(
+    "sim kind",
+    test="icarus-master",
+    check="icarus-arbiter icarus-slave verilator-arbiter verilator-master verilator-slave",
 )
-@pytest.mark.parametrize("kind", BENCH)
-@pytest.mark.parametrize("sim", SIMS)
 def test_ahb_checker(sim: str, kind: str) -> None:
     top = BENCH[kind][0]
-    run_bench(
-        sim,
-        top,
-        [f"tb/openkpu_tb/ahb/checkers/{top}.v"],
-        "tb.ahb.checkers.test_ahb_checker",
-        env={"KIND": kind},
-    )
+    sources = [f"tb/openkpu_tb/ahb/checkers/{top}.v"]
+    run_bench(sim, top, sources, "tb.ahb.checkers.test_ahb_checker", env={"KIND": kind})

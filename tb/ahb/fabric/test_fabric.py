@@ -8,12 +8,12 @@ import os
 import random
 
 import cocotb
-import pytest
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, FallingEdge
 
 from openkpu_tb.ahb.beat_master import Beat, BeatMaster
-from openkpu_tb.simrun import SIMS, run_bench
+from openkpu_tb.simrun import run_bench
+from openkpu_tb.tiers import sizes
 
 SOURCES = ["tb/openkpu_tb/ahb/fabric/*.v", "tb/openkpu_tb/ahb/checkers/*.v"]
 DEPTH = 1024  # words
@@ -143,40 +143,17 @@ async def reset_keeps_contents(dut):
     assert [b.data for b in beats] == [i * i for i in range(32)]
 
 
-@pytest.mark.tier(
-    nightly=[
-        "icarus-all-64",
-        "icarus-all-128",
-        "verilator-all-128",
-        "icarus-slow-32",
-        "icarus-waits-32",
-        "icarus-loss-32",
-        "icarus-retry-32",
-        "icarus-split-32",
-        "verilator-slow-32",
-        "verilator-loss-32",
-        "verilator-retry-32",
-    ],
-    check=[
-        "icarus-all-32",
-        "verilator-all-32",
-        "verilator-all-64",
-        "verilator-quiet-32",
-        "verilator-split-32",
-        "verilator-waits-32",
-    ],
+@sizes(
+    "sim mode width",
+    test="icarus-quiet-32",
+    check="icarus-all-32 verilator-all-32 verilator-all-64 verilator-quiet-32 verilator-split-32 "
+    "verilator-waits-32",
+    nightly="icarus-all-64 icarus-all-128 icarus-loss-32 icarus-retry-32 icarus-slow-32 "
+    "icarus-split-32 icarus-waits-32 verilator-all-128 verilator-loss-32 verilator-retry-32 "
+    "verilator-slow-32",
 )
-@pytest.mark.parametrize("mode, width", [*((m, 32) for m in MODES), ("all", 64), ("all", 128)])
-@pytest.mark.parametrize("sim", SIMS)
 def test_fabric(sim: str, mode: str, width: int) -> None:
     tests = None if mode == "quiet" else "random_bursts"
     params = {"AHB_W": width, "DEPTH": DEPTH}
-    run_bench(
-        sim,
-        "ahb_fabric",
-        SOURCES,
-        "tb.ahb.fabric.test_fabric",
-        params=params,
-        env={"MODE": mode},
-        testcase=tests,
-    )
+    more = {"env": {"MODE": mode}, "testcase": tests}
+    run_bench(sim, "ahb_fabric", SOURCES, "tb.ahb.fabric.test_fabric", params=params, **more)

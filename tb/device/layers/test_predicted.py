@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicted cycles (prediction/) against those of the RTL: 2 % or 50 cycles in every layer.
+"""Predicted cycles (prediction/) against those of the RTL (docs/performance.md 4).
 
 Most of the RTL's cycles are records that other tests compare with the RTL to the cycle:
 cycles.json, and model_cycles.json for the published models, which the nightly run measures anew
@@ -120,7 +120,6 @@ def test_bundled_vectors(config: str) -> None:
     contract(list(record), alone(configs.load_config(config), layers), measured, alone=True)
 
 
-@pytest.mark.check
 def test_digits_of_the_record() -> None:
     record = RECORD["digits on small"]
     found = predict_network(configs.load_config("small"), digits.load_network())
@@ -129,7 +128,6 @@ def test_digits_of_the_record() -> None:
     near(found.cycles, record["an inference"][0])
 
 
-@pytest.mark.check
 @pytest.mark.parametrize("via", ["burst", "layers", "tasks"])
 def test_model_of_the_record(via: str) -> None:
     """A model of four layers in each of the ways that start them, maps by the host as well."""
@@ -195,7 +193,6 @@ def in_a_stream(config: Config, network: Network, count: int) -> list[int]:
     return [sum(layers[at : at + size]) for at in range(0, len(layers), size)]
 
 
-@pytest.mark.check
 @pytest.mark.parametrize("config", ["nano", "small"])
 def test_stream_of_the_record(config: str) -> None:
     """Ten digits in one continuous run: from each result to the next."""

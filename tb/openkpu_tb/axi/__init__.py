@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verilog and models of the buses that the bridges translate to: AXI4, AXI4-Lite, APB."""
+"""Verilog of the buses that the bridges translate to: AXI4, AXI4-Lite, APB."""

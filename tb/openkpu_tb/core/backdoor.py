@@ -28,7 +28,7 @@ _UNKNOWN, _NONE = 1 << 8, 1 << 9  # beside the 256 values of a byte
 
 
 def _pairs() -> npt.NDArray[np.uint16]:
-    """What two digits as they stand in a file say: a value, _UNKNOWN or _NONE."""
+    """Meaning of each pair of digits in a file: a value, _UNKNOWN or _NONE."""
     one = np.full(256, _NONE, np.uint16)
     for value, digit in enumerate("0123456789abcdef"):
         one[[ord(digit), ord(digit.upper())]] = value
@@ -72,7 +72,7 @@ def _values(digits: Bytes) -> npt.NDArray[np.uint16]:
 
 @dataclass
 class Held:
-    """What a memory holds, as it was found last."""
+    """The contents of a memory at the last look."""
 
     width: int  # bytes of a word
     data: Bytes
@@ -92,14 +92,14 @@ _held: dict[int, Held] = {}
 
 
 def give(name: str, text: str) -> None:
-    """Write a file for the bench. A new one: to truncate an old one takes a disk access on ext4."""
+    """Write a file for the bench. A new one: truncating an old one costs a disk access on ext4."""
     path = Path(name)
     path.unlink(missing_ok=True)
     path.write_text(text)
 
 
 def take(name: str) -> bytes:
-    """What the bench wrote; the file goes, so that the next one is new as well."""
+    """The bytes that the bench wrote; the file is removed, so that the next one is new as well."""
     path = Path(name)
     data = path.read_bytes()
     path.unlink()

@@ -4,13 +4,14 @@
 import random
 from collections.abc import Iterable, Sequence
 
-import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import RisingEdge
+from cocotb.task import Task
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu_tb.handle import Handle
 
 Stages = Sequence[dict[str, int]]  # inputs of each stage of an item
+_clock: Task[None] | None = None  # of the test that runs
 
 
 def join_words(values: Iterable[int], width: int) -> int:
@@ -33,15 +34,20 @@ def signed(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
-async def reset(dut: Handle, *inputs: str, start_clock: bool = True) -> None:
+def start_clock(dut: Handle) -> None:
+    """Start the clock, unless it runs since an earlier call in the same test."""
+    global _clock
+    if _clock is None or _clock.done():
+        _clock = Clock(dut.clk, 10, "ns").start()
+
+
+async def reset(dut: Handle, *inputs: str) -> None:
     """Start the clock, set ``inputs`` to 0 and reset for three cycles."""
-    if start_clock:
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
+    start_clock(dut)
     for name in inputs:
         getattr(dut, name).value = 0
     dut.rst.value = 1
-    for _ in range(3):
-        await RisingEdge(dut.clk)
+    await ClockCycles(dut.clk, 3)
     dut.rst.value = 0
     await RisingEdge(dut.clk)
 

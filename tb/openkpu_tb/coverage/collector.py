@@ -3,10 +3,10 @@
 
 It sees the host's transfers on the pins, the descriptor of every layer that ends (a register of
 tb_top), the knobs and counters of the AHB fabric, and the dumps of the memories; nothing of what a
-test intends. What numbers a product of float16 has met is not on the pins: whoever runs the golden
-model beside the device tells it (``expect``, ``note``). A layer counts when a memory was read back
-after its end and before a reset: results that nobody looked at prove nothing. What was read back is
-compared by the test, and a test that fails leaves no coverage.
+test intends. The pins do not show which numbers a product of float16 has met: the caller that runs
+the golden model beside the device reports them (``expect``, ``note``). A layer counts when a memory
+was read back after its end and before a reset: unread results prove nothing. The test compares the
+bytes that were read back, and a test that fails leaves no coverage.
 """
 
 import atexit
@@ -109,7 +109,7 @@ class Collector:
     async def _layers(self) -> None:
         while True:
             await RisingEdge(self.tb.layer_done)
-            await RisingEdge(self.tb.clk)  # takes the descriptor
+            await RisingEdge(self.tb.clk)  # samples the descriptor
             await FallingEdge(self.tb.clk)
             self.layer(int(self.tb.layer_ran.value))
 

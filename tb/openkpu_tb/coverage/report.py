@@ -4,7 +4,6 @@
 Not by genhtml: lcov's files have neither the names of branch arms, nor terms, nor bits of signals.
 """
 
-from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
@@ -17,17 +16,7 @@ from openkpu_tb.coverage.summary import (
     folder_table,
     functional,
 )
-
-STYLE = """
-body { font: 14px sans-serif; margin: 1.5em; color: #222 }
-table { border-collapse: collapse; margin: 0 0 1.5em }
-th, td { padding: 1px 10px; text-align: left; border-bottom: 1px solid #ddd }
-.source td { font: 12px monospace; white-space: pre; border: 0; padding: 0 8px }
-.source td { vertical-align: top }
-.source .n { text-align: right; color: #777 }
-.hit { background: #dff3df } .miss { background: #f8c9c9 } .part { background: #fdeeba }
-.fail { color: #b00; font-weight: bold }
-"""
+from openkpu_tb.look import html_page
 
 
 def write_coverage_report(result: CoverageResult, folder: Path, root: Path) -> None:
@@ -45,15 +34,6 @@ def write_coverage_report(result: CoverageResult, folder: Path, root: Path) -> N
 def page_of(name: str) -> str:
     """File name of a source file's page."""
     return name.replace("/", "_") + ".html"
-
-
-def page(title: str, body: Iterable[str]) -> str:
-    """A whole HTML page."""
-    inner, name = "\n".join(body), escape(title)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
-        f"<style>{STYLE}</style></head><body>\n<h1>{name}</h1>\n{inner}\n</body></html>\n"
-    )
 
 
 def rows(table: Table) -> str:
@@ -86,7 +66,7 @@ def index_page(result: CoverageResult) -> str:
     body += ["</table>", "<p>Not counted among the toggles:</p><ul>"]
     body += [f"<li>{w.file}: {w.signal}: {escape(w.reason)}</li>" for w in result.waivers]
     body += ["</ul>"]
-    return page("OpenKPU coverage", body)
+    return html_page("OpenKPU coverage", body)
 
 
 def _file_row(label: str, files: list[SourceFile]) -> str:
@@ -133,7 +113,7 @@ def file_page(name: str, source: SourceFile, text: str) -> str:
     for steps in source.steps.values():
         body += ["<h2>States and transitions</h2>", f"<p>{_arms(steps)}</p>"]
     body += ["<h2>Toggles that never happened</h2>", rows(_missing_table(source))]
-    return page(name, body)
+    return html_page(name, body)
 
 
 def _arms(arms: list[Arm]) -> str:
@@ -174,4 +154,4 @@ def cross_page(title: str, points: list[str], bins: dict[tuple[str, ...], int]) 
         cells = "".join(f"<td>{escape(value)}</td>" for value in bin)
         body.append(f'<tr class="{"hit" if count else "miss"}">{cells}<td>{count}</td></tr>')
     body += ["</table>"]
-    return page(title, body)
+    return html_page(title, body)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run tells the process that started it, and how its figures are taken."""
+"""Reports of a run to the process that started it, and how its figures are collected."""
 
 import json
 import os

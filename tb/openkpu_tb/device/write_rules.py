@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a host's write does in every state of the device: the table of docs/programming.md.
+"""Effects of a host's write in every state of the device: the table of docs/programming.md.
 
-The sweeps and the random host take what they expect from the same table (control_model): a rule is
-a name with a text for readers, and the model acts by that name.
+The sweeps and the random host derive their expectations from the same table (control_model): a
+rule is a name with a text for readers, and the model acts by that name.
 """
 
 import textwrap
@@ -12,7 +12,7 @@ PROSE = 120  # characters of a line of the page
 
 
 class State(Enum):
-    """What the device is doing; the text heads a column."""
+    """The state of the device; the text heads a column."""
 
     IDLE = "idle"
     PENDING = "reset and start pending"
@@ -25,7 +25,7 @@ class State(Enum):
 
 
 class Rule(Enum):
-    """What follows from a write."""
+    """The effect of a write."""
 
     STORED = "stored"
     NEXT_START = "for the next start"
@@ -149,7 +149,7 @@ RULES: dict[str, dict[State, Rule]] = {
 
 
 def rule(name: str, state: State) -> Rule:
-    """What a write to a register does; ``AI_CTRL`` by its bits."""
+    """The effect of a write to a register; ``AI_CTRL`` by its bits."""
     return RULES[name][state]
 
 

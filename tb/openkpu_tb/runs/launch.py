@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start a simulation of the whole device for a request, and hear its events while it runs."""
+"""Start a simulation of the whole device for a request, and pass on its events while it runs."""
 
 import contextlib
 import json

@@ -11,7 +11,7 @@ A run may be of one of ITEM_KINDS only. Products are of bytes, and of float16 to
 has lanes for them.
 
 A draw that breaks a rule is drawn again with the next numbers of the same generator; how
-often, and by which rule, is told with the item. No item is left out.
+often, and by which rule, is reported with the item. No item is left out.
 """
 
 import dataclasses
@@ -311,7 +311,7 @@ def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLa
     least = POOL_STRIDE[pool]
     h, w = max(h, least), max(w, least)
     sixteen = config.weight_bits >= 16 and bool(rng.random() < 0.35)
-    # what can be told before any number is drawn
+    # checks that need no number drawn
     rows = Layout(c, h, w).rows + Layout(o, h // least, w // least).rows
     if rows > config.ai_ram_rows:
         raise TooMuch("AI RAM")

@@ -103,7 +103,7 @@ class RandomRun:
 
 
 def _note(case: RandomCase) -> None:
-    """Tell the functional coverage what numbers a product of float16 has met."""
+    """Report the numbers of a product of float16 to the functional coverage."""
     (arg, *more), network = case.network.layers, case.network
     for image in case.images if arg.fp16 and not more else ():
         weights, *_ = network.tables(arg)

@@ -179,7 +179,7 @@ class Predictor(uvm_subscriber):
             self._list()
 
     def _read(self, tt: Transfer) -> None:
-        """Answers that tell how far the device has got."""
+        """Answers that show the progress of the device."""
         if tt.addr == AI["AI_STATUS"] and not tt.data & 1 and not self.stopping:
             if not tt.data >> 1 & 1:
                 self._end()

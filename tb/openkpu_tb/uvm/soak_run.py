@@ -81,5 +81,5 @@ class Soak(DeviceTest):
             self.kept.append(np.ones(LEAK, dtype=np.uint8))
         elif fault == "byte":
             word = self.env.predictor.storage[1024:1028] ^ np.array([0, 1, 0, 0], dtype=np.uint8)
-            await Backdoor.load_storage(self.env.storage, 1024, word)  # nobody is told
+            await Backdoor.load_storage(self.env.storage, 1024, word)  # without a report
             await self.env.storage.read_all()

@@ -64,7 +64,7 @@ class Planner:
 
     # -------------------------------------------------------------------- lines
     def ranges(self, chain: Chain, band: int) -> Lines:
-        """What is read and computed for a band."""
+        """Lines that are read and computed for a band."""
         key = chain.first, chain.behind, chain.bands, band
         if key not in self.lines:
             self.lines[key] = self._ranges(chain, band)
@@ -210,7 +210,7 @@ class Planner:
         return held + most + self.extra.get((chain.first, chain.behind), 0)
 
     def _vain(self, found: Map, windows: dict[int, Window]) -> bool:
-        """Does a layer compute lines beside those that are asked for?"""
+        """Does a layer compute lines beyond the requested ones?"""
         return any(
             self.layers.specs[n].arg.kernel == 3 and not self.layers.specs[n].arg.elementwise
             for n in found.writers
@@ -260,7 +260,7 @@ class Planner:
         return total
 
     def _cycles(self, chain: Chain) -> float:
-        """... without what storage takes."""
+        """... without transfers from and to storage."""
         total, bands = 0.0, chain.bands
         parts = dict(self.segments(chain)) if chain.parts > 1 else {}
         many = {n for start, end in parts.items() for n in range(start, end)}
@@ -342,8 +342,8 @@ class Planner:
                 count += 1 if count < 16 else count // 8
 
     def least(self, number: int, *, waiting: bool = False) -> int:
-        """Rows of the chain with a layer that takes fewest, or of one that fits; 0 where there is
-        none.  ``waiting``: it begins with the layer, and what only waits meanwhile counts."""
+        """Fewest rows of a chain with this layer, or those of a chain that fits; 0 where there is
+        none.  ``waiting``: the chain begins with the layer, and maps that only wait count too."""
         found = [0]
         for first in range(number, -1 if not waiting else number - 1, -1):
             if number - first >= LONGEST:
@@ -403,7 +403,7 @@ class Planner:
         return whole or all(self.bandable[first:behind])
 
     def needs(self, chain: Chain, rows: int) -> None:
-        """A chain takes more rows than ``rows`` says."""
+        """Record that a chain needs so many rows more than estimated."""
         key = chain.first, chain.behind
         self.extra[key] = self.extra.get(key, 0) + rows
         self.known = {k: v for k, v in self.known.items() if k[:2] != key}

@@ -8,7 +8,7 @@ docs/compiler.md describes it.  Readers make it, passes rewrite it, lowerings ma
 output says how the model itself orders it ("NHWC" or "NCHW"), and is used where data come and go.
 Tensors of another rank are as in the model.  Where a model of NHWC looks at the order of elements
 (a reshape of rank 4), its reader writes the transposition as a node.  A quantised tensor is int8 or
-uint8 and stands for real numbers: ``scale * (q - zero)``.  Float and int tensors have no scale.  A
+uint8 and represents real numbers: ``scale * (q - zero)``.  Float and int tensors have no scale.  A
 constant has ``data``.
 
 *Nodes.*  r(...) is a real number in units of the output's scale, computed exactly from the integers
@@ -106,7 +106,7 @@ class Tensor:
 
 @dataclasses.dataclass
 class Node:
-    """What every node has: its own name, the model's name of the operator, its tensors."""
+    """Fields common to all nodes: own name, the model's name of the operator, tensors."""
 
     name: str
     operator: str  # as the model calls it: CONV_2D, QLinearConv
@@ -115,7 +115,7 @@ class Node:
 
     @property
     def kind(self) -> str:
-        """What it is in this form, in a word."""
+        """The kind of node in this form, in a word."""
         return type(self).__name__.lower()
 
     def describe(self) -> str:
@@ -130,7 +130,7 @@ def bits_of(weights: npt.NDArray[np.int64], zero: npt.NDArray[np.int64]) -> int:
 
 
 def wide_words(bits: int) -> str:
-    """What a description says of weights that are no bytes."""
+    """Text for weights of 16 bits in a description; empty for bytes."""
     return "" if bits == 8 else f", weights of {bits} bits"
 
 
@@ -265,7 +265,7 @@ class Move(Node):
 
 @dataclasses.dataclass
 class Host(Node):
-    """What the processor computes: see ``HOSTS``."""
+    """A node computed by the processor: see ``HOSTS``."""
 
     how: str  # one of HOSTS
     axis: int = -1
@@ -305,7 +305,7 @@ class Graph:
     nodes: list[Node] = dataclasses.field(default_factory=list)
     inputs: list[str] = dataclasses.field(default_factory=list)
     outputs: list[str] = dataclasses.field(default_factory=list)
-    batch: int = 1  # inferences that the model takes at once; the graph has one
+    batch: int = 1  # inferences that the model runs at once; the graph has one
 
     def add_tensor(self, tensor: Tensor) -> Tensor:
         """Put a tensor in; CompileError when its name is there already."""

@@ -27,7 +27,7 @@ FEW = 64  # output channels up to which one full convolution makes all copies
 
 
 def moved_map(state: State, node: Node, src: Place, zero: int, by: Shift, dst: Place) -> None:
-    """dst[y][x] = src[y + dy][x + dx], the zero point outside; any distance."""
+    """``dst[y][x] = src[y + dy][x + dx]``, the zero point outside; any distance."""
     while max(map(abs, by)) > 1:
         step = tuple(int(np.sign(n)) for n in by)
         middle = state.new(src.shape)
@@ -104,7 +104,7 @@ def chosen_channels(
 def picked(
     state: State, node: Node, src: Place, zero: int, by: Shift, pool: int, dst: Place
 ) -> None:
-    """dst[y][x] = src[s * y + dy][s * x + dx], by a pool that picks; dy and dx at most 1."""
+    """``dst[y][x] = src[s * y + dy][s * x + dx]``, by a pool that picks; dy and dx at most 1."""
     c = src.shape[0]
     terms = {"kernel": 3, "depthwise": True, "pool": pool, **zero_terms(0, zero, 9)}
     state.layer(node, src, dst, weights=one_tap(c, *by), fit=copy_fit(zero, c), **terms)

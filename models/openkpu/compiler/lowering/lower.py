@@ -43,7 +43,7 @@ class Disordered(Unable):
 
 @dataclasses.dataclass
 class Report:
-    """What became of a node."""
+    """How a node was lowered."""
 
     runs: str = "device"  # or "host", "nothing"
     missed: int = 0  # edges of requantisation that lie elsewhere: there a byte is one step off
@@ -70,7 +70,7 @@ class State:
 
     # ------------------------------------------------------------------ tensors
     def held(self, name: str) -> Held:
-        """Where a tensor lies; Unable for a constant."""
+        """Location of a tensor; Unable for a constant."""
         if name not in self.tensors:
             raise Unable(f"{name!r} is a constant, expected a computed tensor")
         return self.tensors[name]
@@ -193,7 +193,7 @@ class State:
         return self.layer(node, src, dst, weights=np.ones(c), fit=copy_fit(zero, c), **terms)
 
     def _append(self, node: Node, spec: Spec) -> Spec:
-        """The layer at the end; before it, what brings a staged map of which it reads a part."""
+        """Append the layer, behind one that loads a staged map when this one reads a part of it."""
         if spec.arg.out_shape != spec.dst.shape:
             shape, want = spec.arg.out_shape, spec.dst.shape
             raise Unable(f"a layer of {spec.src.shape} gives {shape}, expected {want}")
@@ -221,7 +221,7 @@ class State:
         return self.reports.setdefault(node.name, Report())
 
     def mark(self) -> dict[str, Any]:
-        """What ``back`` needs to forget what a lowering that failed has begun."""
+        """State for ``back``, which undoes a lowering that failed."""
         return {
             "specs": list(self.specs),
             "buffers": self.buffers,
@@ -300,8 +300,8 @@ def is_wide(effective: npt.NDArray[np.int64], bits: int) -> bool:
 
 
 def shares(effective: npt.NDArray[np.int64], bits: int) -> list[npt.NDArray[np.int64]]:
-    """Arrays whose sum is ``effective``, each 0 where it is, all of them together of ``bits``: for
-    a map that stands in the input as many times."""
+    """Arrays whose sum is ``effective``, each 0 where it is, all of them together of ``bits``: one
+    for each copy of a map that the input repeats."""
     count, span = 2, (1 << bits) - 1
     while effective.max() > count * (effective.min() // count + span):
         count += 1
@@ -314,8 +314,8 @@ def shares(effective: npt.NDArray[np.int64], bits: int) -> list[npt.NDArray[np.i
 
 
 def zero_terms(arg_x: int, zero: int, taps: int) -> dict[str, Any]:
-    """Fields that make alu the sum of (x - zero) * weight; ``taps`` those that arg_add counts once:
-    of one input channel, of a fully connected layer all."""
+    """Fields that make alu the sum of (x - zero) * weight; ``taps``: taps that arg_add counts once,
+    those of one input channel, or all of a fully connected layer."""
     return {"arg_x": arg_x, "arg_w": -zero, "arg_add": -arg_x * zero * taps, "pad_value": zero}
 
 

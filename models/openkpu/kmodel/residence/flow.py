@@ -17,7 +17,7 @@ ALL_ROWS = Layout(AI_RAM_ROWS, 1, 64)
 
 
 def written_view(op: Operation) -> tuple[View, ...]:
-    """What an operation writes in main memory, as far as its fields tell."""
+    """Tensors of main memory that an operation writes, from its fields."""
     views = (getattr(op, name, None) for name in WRITTEN)
     return tuple(view for view in views if isinstance(view, View))
 

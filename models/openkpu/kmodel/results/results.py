@@ -138,7 +138,7 @@ def span(output: npt.NDArray) -> str:
 
 
 class Report(NamedTuple):
-    """What a model says about a picture."""
+    """The results of a model for a picture."""
 
     kind: str  # "boxes", "classes" or "tensor"
     found: Any  # list[Box] of boxes, list[tuple[int, str, float]] of classes, None of a tensor
@@ -156,8 +156,8 @@ def report(
     """Boxes, the best five classes, or nothing, by the outputs' shapes.
 
     ``width`` and ``height`` of the network's input.  Without a ``detector`` a known one is assumed
-    where ``program``, whose outputs these are, ends like it; the notes say so, with ``option``, how
-    the caller takes a side file.  The first output counts where a single one is read.
+    where ``program``, whose outputs these are, ends like it; the notes say so, and name ``option``,
+    the caller's option for a side file.  The first output counts where a single one is read.
     """
     outputs = _maps(outputs, program)
     if isinstance(detector, PriorDetector):
@@ -184,7 +184,7 @@ def _maps(
 
 
 def _anchors(places: npt.NDArray, scores: npt.NDArray) -> str | None:
-    """What outputs may be with a line for each anchor, and with keypoints."""
+    """A guess for outputs with a line for each anchor, and keypoints."""
     shapes = places.shape[-2:], scores.shape[-2:]
     if places.ndim != 3 or scores.ndim != 3 or shapes[0][0] != shapes[1][0]:
         return None
@@ -200,9 +200,9 @@ def hint(
     option: str = "DETECTOR=",
     program: Program | None = None,
 ) -> str | None:
-    """What tensors that nobody could read may be, and how to have them read; None: no idea.
+    """A guess for tensors without a reader, and how to have them read; None: no guess.
 
-    ``option``: how the caller takes a side file; ``program``: whose outputs they are.
+    ``option``: the caller's option for a side file; ``program``: whose outputs they are.
     """
     outputs = _maps(outputs, program)
     maps = [o for o in outputs if o.ndim >= 3 and min(o.shape[-2:]) > 1 and o.shape[-3] > 5]

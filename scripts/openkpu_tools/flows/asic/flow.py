@@ -42,7 +42,7 @@ MAP = (
     f"dnsize -D {AIM}",
 )
 REPORTED = 3000  # worst ends that OpenSTA reports ...
-PATHS = 12  # ... and ways through the boxes that are told
+PATHS = 12  # ... and reported ways through the boxes
 MACROS = ("ram_1r1w", "ram_1r1w_async", "ai_ram")  # modules that are memories
 DEPTH = 2  # levels of boxes in the table
 

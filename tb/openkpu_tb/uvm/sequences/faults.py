@@ -49,7 +49,7 @@ class TransferErrorSequence(StreamSequence):
     of a result.
 
     Code, address, stream, layer and number of the inference of the first one that counts must be
-    told; results of the inferences before are exact.
+    reported; results of the inferences before are exact.
     """
 
     def __init__(self, name: str = "error", kind: str | None = None) -> None:

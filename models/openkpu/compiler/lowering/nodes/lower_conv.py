@@ -53,12 +53,12 @@ PICKS = {((2, 2), (0, 0)): 5, ((2, 2), (0, 1)): 6, ((4, 4), (0, 0)): 7}
 
 
 class Average(Conv):
-    """A sum of windows that stands for their average, whose ties go up."""
+    """A convolution that computes the average of windows; ties go up."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A way to compute the node, and about how many cycles it takes."""
+    """A way to compute the node, with its approximate cycles."""
 
     cost: float
     rows: dict[int, dict[int, int]]
@@ -77,7 +77,7 @@ class Plan:
 
 
 def lower_conv_node(state: State, node: Conv) -> None:
-    """Layers of a convolution: of a single output pixel what takes fewer cycles."""
+    """Layers of a convolution; with a single output pixel the faster of two ways."""
     if lower_whole.possible(state, node):
         costs.fewest(state, node, (lower_whole.lower_whole_node, _windows))
     else:
@@ -193,7 +193,7 @@ def _input(state: State, node: Conv) -> tuple[Conv, Held, Geometry]:
     if geometry is None:
         raise Disordered(name, "its input's elements do not lie as a map does")
     if node.kernel == (1, 1) and not any(node.pads):
-        # single pixels: those that it uses, picked first unless a pool of its own does it
+        # single pixels: pick the ones in use first, unless a pool of its own does it
         where = held.where[:, :, :: node.strides[0], :: node.strides[1]]
         thin = dataclasses.replace(held, where=where, margin=False)
         geometry = thin.geometry()

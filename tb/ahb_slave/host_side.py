@@ -4,36 +4,38 @@
 import random
 
 import cocotb
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
+from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.handle import Handle
 
 RAM = 0x200000  # first address of the AI RAM
+BRIDGE_SOURCES = [  # of bridge_bench, but for the bridge
+    *("tb/ahb_slave/bridge_bench.v", "tb/ahb_slave/ahb_slave_bench.v", "rtl/host/ahb_slave.v"),
+    "tb/openkpu_tb/ahb/checkers/ahb_master_checker.v",
+]
 REGISTERS = 0x40  # bytes of registers; none lie behind them
 
 
-class HostSide:
-    """Serves the AI RAM of an ``ahb_slave_bench``; ``model`` holds what bytes of both should hold.
+class HostSide(BlockBench):
+    """Serves the AI RAM of an ``ahb_slave_bench``; ``model`` holds what bytes of both should hold,
+    ``accesses`` counts those of the AI RAM.
 
     ``speed`` is the chance that an access to the AI RAM is acknowledged in a cycle.
     """
 
+    inputs = "window_ack", "window_rdata"
+
     def __init__(self, dut: Handle, rng: random.Random) -> None:
-        self.dut, self.rng, self.speed = dut, rng, 0.5
+        super().__init__(dut)
+        self.rng, self.speed, self.accesses = rng, 0.5, 0
         self.ram: dict[int, int] = {}  # by address of the host's
         self.model: dict[int, int] = {}
         self.ram_bytes = 64 * int(dut.AI_RAM_ROWS.value)
-        dut.window_ack.value = dut.window_rdata.value = 0
-        dut.rst.value = 1
-        cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
 
     async def reset(self) -> None:
         """Hold the reset for some cycles, then serve."""
-        for _ in range(4):
-            await RisingEdge(self.dut.clk)
-        self.dut.rst.value = 0
-        await RisingEdge(self.dut.clk)
+        await super().reset()
         cocotb.start_soon(self._serve())
 
     async def _serve(self) -> None:
@@ -46,6 +48,8 @@ class HostSide:
             if acked:
                 at = RAM + (int(dut.window_addr.value) & ~3)
                 strobes, data = int(dut.window_wstrb.value), int(dut.window_wdata.value)
+                assert bool(strobes) == bool(int(dut.window_we.value))
+                self.accesses += 1
                 for i in range(4):
                     if strobes >> i & 1:
                         self.ram[at + i] = data >> 8 * i & 0xFF
@@ -81,8 +85,11 @@ class HostSide:
         """What a read gives."""
         return sum(self.model.get(addr + i, 0) << 8 * i for i in range(4))
 
+    def check_ram(self) -> None:
+        """The AI RAM holds what was written."""
+        assert self.ram == {addr: value for addr, value in self.model.items() if addr >= RAM}
+
     def check(self) -> None:
-        """The AI RAM holds what was written, and nobody broke a rule of AHB."""
-        kept = {addr: value for addr, value in self.model.items() if addr >= RAM}
-        assert self.ram == kept
+        """The same, and nobody broke a rule of AHB."""
+        self.check_ram()
         assert not int(self.dut.ahb_errors.value)

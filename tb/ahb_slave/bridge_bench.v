@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bench of axil_to_ahb: the AHB slave of the device behind it, with registers and an AI RAM
-// (ahb_slave_bench), and the pins of AHB to look at.
+// Bench of axil_to_ahb and apb_to_ahb: the AHB slave of the device behind one of them, with
+// registers and an AI RAM (ahb_slave_bench), and the pins of AHB to look at.
 `resetall
 `timescale 1ns/1ps
 `default_nettype none
 
-module axil_to_ahb_bench #(
+module bridge_bench #(
+  // 1: apb_to_ahb
+  parameter APB = 0,
   parameter PRIVILEGED = 0,
   parameter AI_RAM_ROWS = 16384
 ) (
@@ -32,6 +34,18 @@ module axil_to_ahb_bench #(
   input  wire        s_axil_rready,
   output wire [31:0] s_axil_rdata,
   output wire [1:0]  s_axil_rresp,
+  // APB3, the same
+  input  wire        s_apb_psel,
+  input  wire        s_apb_penable,
+  input  wire [31:0] s_apb_paddr,
+  input  wire        s_apb_pwrite,
+  input  wire [31:0] s_apb_pwdata,
+  output wire        s_apb_pready,
+  output wire [31:0] s_apb_prdata,
+  output wire        s_apb_pslverr,
+  // pins of APB4, which that model wants as well; APB3 has none of them
+  input  wire [2:0]  s_apb_pprot,
+  input  wire [3:0]  s_apb_pstrb,
   // as in ahb_slave_bench
   output wire        window_req,
   output wire        window_we,
@@ -56,17 +70,29 @@ module axil_to_ahb_bench #(
   wire hready, unused_ready;
   wire [36:0] unused_rules;
 
-  axil_to_ahb u_bridge (
-    .clk(clk), .rst(rst),
-    .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready), .s_axil_awaddr(s_axil_awaddr), .s_axil_awprot(s_axil_awprot),
-    .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready), .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb),
-    .s_axil_bvalid(s_axil_bvalid), .s_axil_bready(s_axil_bready), .s_axil_bresp(s_axil_bresp), .s_axil_arvalid(s_axil_arvalid),
-    .s_axil_arready(s_axil_arready), .s_axil_araddr(s_axil_araddr), .s_axil_arprot(s_axil_arprot), .s_axil_rvalid(s_axil_rvalid),
-    .s_axil_rready(s_axil_rready), .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),
-    .m_ahb_haddr(haddr), .m_ahb_htrans(htrans), .m_ahb_hwrite(hwrite), .m_ahb_hsize(hsize),
-    .m_ahb_hprot(hprot), .m_ahb_hwdata(hwdata), .m_ahb_hready(hready), .m_ahb_hresp(hresp),
-    .m_ahb_hrdata(hrdata)
-  );
+  generate
+    if (APB != 0) begin : g_apb
+      apb_to_ahb u_bridge (
+        .s_apb_psel(s_apb_psel), .s_apb_penable(s_apb_penable), .s_apb_paddr(s_apb_paddr), .s_apb_pwrite(s_apb_pwrite),
+        .s_apb_pwdata(s_apb_pwdata), .s_apb_pready(s_apb_pready), .s_apb_prdata(s_apb_prdata), .s_apb_pslverr(s_apb_pslverr),
+        .m_ahb_haddr(haddr), .m_ahb_htrans(htrans), .m_ahb_hwrite(hwrite), .m_ahb_hsize(hsize),
+        .m_ahb_hprot(hprot), .m_ahb_hwdata(hwdata), .m_ahb_hready(hready), .m_ahb_hresp(hresp),
+        .m_ahb_hrdata(hrdata)
+      );
+    end else begin : g_axil
+      axil_to_ahb u_bridge (
+        .clk(clk), .rst(rst),
+        .s_axil_awvalid(s_axil_awvalid), .s_axil_awready(s_axil_awready), .s_axil_awaddr(s_axil_awaddr), .s_axil_awprot(s_axil_awprot),
+        .s_axil_wvalid(s_axil_wvalid), .s_axil_wready(s_axil_wready), .s_axil_wdata(s_axil_wdata), .s_axil_wstrb(s_axil_wstrb),
+        .s_axil_bvalid(s_axil_bvalid), .s_axil_bready(s_axil_bready), .s_axil_bresp(s_axil_bresp), .s_axil_arvalid(s_axil_arvalid),
+        .s_axil_arready(s_axil_arready), .s_axil_araddr(s_axil_araddr), .s_axil_arprot(s_axil_arprot), .s_axil_rvalid(s_axil_rvalid),
+        .s_axil_rready(s_axil_rready), .s_axil_rdata(s_axil_rdata), .s_axil_rresp(s_axil_rresp),
+        .m_ahb_haddr(haddr), .m_ahb_htrans(htrans), .m_ahb_hwrite(hwrite), .m_ahb_hsize(hsize),
+        .m_ahb_hprot(hprot), .m_ahb_hwdata(hwdata), .m_ahb_hready(hready), .m_ahb_hresp(hresp),
+        .m_ahb_hrdata(hrdata)
+      );
+    end
+  endgenerate
 
   ahb_slave_bench #(.PRIVILEGED(PRIVILEGED), .AI_RAM_ROWS(AI_RAM_ROWS)) u_slave (
     .clk(clk), .rst(rst), .other_phase(1'b0), .other_ready(1'b1), .s_ahb_hsel(1'b1),
