@@ -7,13 +7,13 @@ import pytest
 
 from openkpu_tools import command, marked
 from openkpu_tools.benchmarks import bench, bench_errors
-from openkpu_tools.benchmarks.bench_errors import LAYERS, LISTS, RANDOM, VECTORS, Case
+from openkpu_tools.benchmarks.bench_errors import LAYERS, LISTS, RANDOM, VECTORS, PredictionCase
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
 PAIRS = ((1000, 1000), (1004, 1000), (985, 1000), (1100, 1000), (150, 100), (970, 1000))
-CASES = [Case(RANDOM, f"{n} on nano", *pair) for n, pair in enumerate(PAIRS)]
-RECORD = bench_errors.recorded()
+CASES = [PredictionCase(RANDOM, f"{n} on nano", *pair) for n, pair in enumerate(PAIRS)]
+RECORD = bench_errors.recorded_errors()
 
 
 def test_histogram() -> None:
@@ -28,7 +28,7 @@ def test_histogram() -> None:
 
 def test_table() -> None:
     """The same numbers in a row of the page's table."""
-    head, _, row = bench_errors.table(CASES)
+    head, _, row = bench_errors.error_rows(CASES)
     assert head.split(" | ")[4:6] == ["0 to 0.25 %", "0.25 to 0.5 %"]
     assert row == f"| {RANDOM} | 6 | 10.82 % | 50.00 % | 1 | 1 | 0 | 1 | 0 | 1 | 2 | 1 |"
 

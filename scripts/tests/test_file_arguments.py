@@ -61,7 +61,7 @@ OTHERS = {
     *(("export", "output"), ("register-formats", "out")),
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),
     *(("testplan", "out"), ("gates", "keep"), ("vectors", "out"), ("mutate", "reports")),
-    *(("bench", "reports"), ("synth", "report"), ("register-formats", "out")),
+    *(("bench", "reports"), ("synth", "report"), ("register-formats", "out"), ("page", "out")),
     *(("site", "out"), ("site", "page"), ("reports", "folder")),
 }
 WRONG = ("pipe", "folder", "device", "zeros", "empty", "missing", "unreadable", "text", "large")

@@ -24,7 +24,16 @@ VECTOR = ROOT / "models" / "tests" / "data" / "vectors" / "raw_pool0.npz"
 TREE = ("models", "tb", "scripts", "rtl", "include", "sw")
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "configs.toml")
 FILES = (*FILES, "LICENSE", "NOTICE", "README.md")
-OF_A_CHECKOUT = ("benchmarks", "documents", "foreign", "mutation", "setup", "verification")
+OF_A_CHECKOUT = (
+    "benchmarks",
+    "documents",
+    "foreign",
+    "mutation",
+    "page",
+    "setup",
+    "site",
+    "verification",
+)
 NUMPY = ("numpy==1.26.*", "numpy")
 OTHER = ("3.11", "3.12", "3.13")
 PYENV = Path.home() / ".pyenv" / "versions"

@@ -88,13 +88,13 @@ def test_bars_are_as_long_as_their_values() -> None:
 @pytest.mark.parametrize(
     ("draw", "figures"),
     [  # as the tables of the pages have them
-        (charts.measured, ["313,378", "91.5 %"]),
-        (charts.predicted, ["5,081,481", "62 %"]),
-        (charts.quantised, ["5,695", "156", "195", "5.8", "179"]),
-        (charts.boxes, ["8,058", "2,108"]),
-        (charts.lut, ["38,542", "274,591"]),
-        (charts.cells, ["3,316,577", "152.7 MHz"]),
-        (charts.layers, ["67.4 %", "99.5 %"]),
+        (charts.measured_chart, ["313,378", "91.5 %"]),
+        (charts.predicted_chart, ["5,081,481", "62 %"]),
+        (charts.quantised_chart, ["5,695", "156", "195", "5.8", "179"]),
+        (charts.boxes_chart, ["8,058", "2,108"]),
+        (charts.lut_chart, ["38,542", "274,591"]),
+        (charts.cells_chart, ["3,316,577", "152.7 MHz"]),
+        (charts.layers_chart, ["67.4 %", "99.5 %"]),
     ],
 )
 def test_charts_have_the_recorded_figures(draw, figures: list[str]) -> None:

@@ -23,11 +23,11 @@ def test_page() -> None:
             "verilator": RunResult("", "failed"),
         },
         f"{fifo}.one_word_per_cycle": {"icarus": RunResult("", "passed")},
-        f"{unit}.cascade": {"icarus": RunResult("", "passed")},
+        f"{unit}.choice": {"icarus": RunResult("", "passed")},
         f"{file}::test_a[1]": {"": RunResult("", "passed")},
     }
     entries = [
-        entry("whole", f"{unit}.cascade", file),
+        entry("whole", f"{unit}.choice", file),
         entry("part", f"{unit}.*"),
         entry("broken", f"{fifo}.random_traffic", f"{fifo}.one_word_per_cycle"),
         entry("never", f"{fifo}.reset_empties"),

@@ -54,7 +54,7 @@ def model(
     with open(folder / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / ".done").exists():
-            _empty(folder)  # a build that was ended leaves files that make takes for finished
+            empty_folder(folder)  # a build that was ended leaves files that make takes for finished
             (folder / "control.vlt").write_text(CONTROL + control)
             words = ["verilator", *ARGS, *flags, "--top-module", top, "--prefix", f"V{top}"]
             words += ["-Mdir", str(folder), str(folder / "control.vlt")]
@@ -65,14 +65,15 @@ def model(
             if runtime.exists():
                 simrun._take_runtime(runtime, folder)
             with simrun._environment(MAKEFLAGS=simrun.MAKEFLAGS):
-                _run([*words, *(str(simrun.named(f)) for f in files)], f"Verilator of {top}")
+                build_step([*words, *(str(simrun.named(f)) for f in files)], f"Verilator of {top}")
             if not runtime.exists():
                 simrun._keep_runtime(folder, runtime)
             (folder / ".done").touch()
     return folder
 
 
-def _empty(folder: Path) -> None:
+def empty_folder(folder: Path) -> None:
+    """Remove what a build has left, its lock excepted."""
     for path in folder.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
@@ -85,7 +86,7 @@ def program(
 ) -> Path:
     """Compile C (as C99, all warnings are errors) and C++ sources and link them with a model."""
     simrun.prepare_path()
-    include = Path(_root()) / "include"
+    include = Path(verilator_root()) / "include"
     digest = hashlib.sha256(repr([str(s) for s in sources] + list(flags)).encode())
     own = [ROOT / "sw", ROOT / "include"]
     for file in sorted(
@@ -106,7 +107,7 @@ def program(
         else:
             words = ["g++", "-std=c++17", "-DVM_TRACE=0"]
         words += ["-O1", "-g", *flags, *includes, "-c", str(source), "-o", objects[-1]]
-        _run(words, f"{source.name}")
+        build_step(words, f"{source.name}")
     libraries = [str(folder / f"libV{top}.a"), str(folder / "libverilated.a")]
     linked = [
         "g++",
@@ -118,13 +119,13 @@ def program(
         "-o",
         str(work / "made"),
     ]
-    _run(linked, name)
+    build_step(linked, name)
     (work / "made").rename(target)
     shutil.rmtree(work)
     return target
 
 
-def _root() -> str:
+def verilator_root() -> str:
     """The folder of Verilator's headers."""
     found = os.environ.get("VERILATOR_ROOT")
     if found:
@@ -137,7 +138,7 @@ def _root() -> str:
     raise simrun.ToolError("verilator -V names no VERILATOR_ROOT")
 
 
-def _run(words: list[str], what: str) -> None:
+def build_step(words: list[str], what: str) -> None:
     """A step of a build; SimError with its last lines."""
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:

@@ -228,7 +228,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(text := bench_errors.histogram(found))
         (args.reports / "bench_errors.txt").write_text(text + "\n")
         if args.record:
-            bench_errors.record(found)
+            bench_errors.record_errors(found)
             marked.fill(bench_errors.PAGE, "prediction-errors", bench_errors.error_table())
         return 0
     with tempfile.TemporaryDirectory(prefix="openkpu_bench_") as temporary:

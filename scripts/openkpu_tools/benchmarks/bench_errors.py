@@ -57,7 +57,7 @@ SEED = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class PredictionCase:
     """A layer, list or model: cycles predicted and on the RTL; ``layers`` of what is random:
     whether their weights have 8 bits, and the words of their arguments in hexadecimal digits."""
 
@@ -79,14 +79,14 @@ class Case:
         return abs(self.predicted - self.rtl) <= max(CYCLES, share * self.rtl)
 
 
-def by_kind(cases: Iterable[Case]) -> dict[str, list[Case]]:
+def by_kind(cases: Iterable[PredictionCase]) -> dict[str, list[PredictionCase]]:
     """The cases of each kind that there is."""
     cases = list(cases)
     kinds = {kind: [case for case in cases if case.kind == kind] for kind in KINDS}
     return {kind: found for kind, found in kinds.items() if found}
 
 
-def counts(cases: Sequence[Case]) -> list[tuple[str, int]]:
+def counts(cases: Sequence[PredictionCase]) -> list[tuple[str, int]]:
     """Name and number of cases of each range of the error."""
     ends = (0.0, *EDGES, float("inf"))
     return [
@@ -98,7 +98,7 @@ def counts(cases: Sequence[Case]) -> list[tuple[str, int]]:
     ]
 
 
-def histogram(cases: Iterable[Case]) -> str:
+def histogram(cases: Iterable[PredictionCase]) -> str:
     """Lines with a bar for each range of the error, for each kind; the mean and the largest."""
     lines = []
     for kind, found in by_kind(cases).items():
@@ -115,7 +115,7 @@ def histogram(cases: Iterable[Case]) -> str:
     return "\n".join(lines)
 
 
-def table(cases: Iterable[Case]) -> list[str]:
+def error_rows(cases: Iterable[PredictionCase]) -> list[str]:
     """The same as a table of the page."""
     kinds = by_kind(cases)
     ranges = [name for name, _ in counts([])]
@@ -133,10 +133,10 @@ def table(cases: Iterable[Case]) -> list[str]:
 
 def error_table() -> str:
     """... of the record."""
-    return "\n".join(table(recorded()))
+    return "\n".join(error_rows(recorded_errors()))
 
 
-def draw(cases: Iterable[Case], path: Path) -> None:
+def draw_errors(cases: Iterable[PredictionCase], path: Path) -> None:
     """The histogram as PNG: percent of the cases of each kind."""
     import matplotlib
 
@@ -158,16 +158,16 @@ def draw(cases: Iterable[Case], path: Path) -> None:
     pyplot.close(figure)
 
 
-def recorded() -> list[Case]:
+def recorded_errors() -> list[PredictionCase]:
     """The cases of the record."""
-    return [Case(**case) for case in json.loads(RECORD.read_text())]
+    return [PredictionCase(**case) for case in json.loads(RECORD.read_text())]
 
 
-def record(cases: Iterable[Case]) -> None:
+def record_errors(cases: Iterable[PredictionCase]) -> None:
     """A new record and its picture."""
     kept = [{k: v for k, v in dataclasses.asdict(case).items() if v is not None} for case in cases]
     RECORD.write_text("[\n" + ",\n".join(map(json.dumps, kept)) + "\n]\n")
-    draw(recorded(), PICTURE)
+    draw_errors(recorded_errors(), PICTURE)
 
 
 def alone(config: Config, arg: LayerArg, eight_bit: bool) -> int:
@@ -175,7 +175,7 @@ def alone(config: Config, arg: LayerArg, eight_bit: bool) -> int:
     return predict_layers(config, [arg], eight_bit=eight_bit).layers[0].cycles
 
 
-def of_records(folder: Path) -> list[Case]:
+def of_records(folder: Path) -> list[PredictionCase]:
     """What tb/device records; ``folder`` has the published models."""
     found = []
     measured = json.loads((DEVICE / "cycles.json").read_text())
@@ -184,24 +184,26 @@ def of_records(folder: Path) -> list[Case]:
         config, rows = configs.load_config(name), measured[f"vectors on {name}"]
         for layer, (case, figures) in zip(layers, rows.items(), strict=True):
             cycles = alone(config, layer.arg, layer.eight_bit)
-            found.append(Case(VECTORS, f"{case} on {name}", cycles, figures[0]))
+            found.append(PredictionCase(VECTORS, f"{case} on {name}", cycles, figures[0]))
     for key, figures in json.loads((DEVICE / "model_cycles.json").read_text()).items():
         name, via, config, maps = key.split(", ")
         if (folder / name).exists():
             data = read_file(folder / name)
             programs = [loads_kmodel(data, name)]
             guess = predict_model(configs.load_config(config), programs, len(data), via, maps)
-            found.append(Case(PUBLISHED, key, guess.cycles, figures["end to end"][0]))
+            found.append(PredictionCase(PUBLISHED, key, guess.cycles, figures["end to end"][0]))
     return found
 
 
-def drawn(kind: str, name: str, rtl: int, layers: Sequence[LayerArg], eight_bit: bool) -> Case:
+def drawn(
+    kind: str, name: str, rtl: int, layers: Sequence[LayerArg], eight_bit: bool
+) -> PredictionCase:
     """A random layer, or the layers of a random list."""
     words = np.concatenate([layer.encode() for layer in layers]).astype("<u8")
-    return again(Case(kind, name, 0, rtl, (eight_bit, words.tobytes().hex())))
+    return again(PredictionCase(kind, name, 0, rtl, (eight_bit, words.tobytes().hex())))
 
 
-def again(case: Case) -> Case:
+def again(case: PredictionCase) -> PredictionCase:
     """A random layer or list, predicted anew."""
     assert case.layers is not None
     eight_bit, digits = case.layers
@@ -223,7 +225,7 @@ def random_layers(config: Config, count: int) -> list[VectorLayer]:
     return found
 
 
-def of_random(count: int) -> list[Case]:
+def of_random(count: int) -> list[PredictionCase]:
     """So many random layers on Verilator, dealt over the configurations; SimError."""
     found = []
     names = random.Random(SEED).choices(DRAWN, k=count)
@@ -239,7 +241,7 @@ def of_random(count: int) -> list[Case]:
     return found
 
 
-def of_lists(count: int) -> list[Case]:
+def of_lists(count: int) -> list[PredictionCase]:
     """So many random lists with a task of each kind on Verilator, half of which load or store their
     maps; SimError."""
     found, rng = [], np.random.default_rng(SEED)
@@ -268,7 +270,7 @@ def on_the_rtl(config: Config, network: Network) -> int:
     return image["inference"]["total"]
 
 
-def of_tiny(folder: Path, measured: dict[str, int] | None) -> list[Case]:
+def of_tiny(folder: Path, measured: dict[str, int] | None) -> list[PredictionCase]:
     """The quantised MLPerf models of a folder, each part of the device on each configuration;
     ``measured``: RTL cycles by the name of the case, None: on Verilator, SimError."""
     found = []
@@ -285,18 +287,18 @@ def of_tiny(folder: Path, measured: dict[str, int] | None) -> list[Case]:
                     continue
                 rtl = measured[case] if measured else on_the_rtl(config, part.network)
                 cycles = predict_network(config, part.network).cycles
-                found.append(Case(MLPERF, case, cycles, rtl))
+                found.append(PredictionCase(MLPERF, case, cycles, rtl))
     return found
 
 
-def errors(folder: Path, count: int) -> list[Case]:
+def errors(folder: Path, count: int) -> list[PredictionCase]:
     """All cases, predicted anew; ``count`` random layers, lists and the MLPerf models on the RTL,
     with 0 those of the record. ``folder`` has the published models and ``mlperf_tiny``."""
     tiny = folder / "mlperf_tiny"
     if count:
         lists = of_lists(ceil_div(count, LAYERS_A_LIST))
         return [*of_records(folder), *of_random(count), *lists, *of_tiny(tiny, None)]
-    cases = recorded() if RECORD.is_file() else []
+    cases = recorded_errors() if RECORD.is_file() else []
     measured = {case.name: case.rtl for case in cases if case.kind == MLPERF}
     old = [again(case) for case in cases if case.layers]
     return [*of_records(folder), *old, *of_tiny(tiny, measured)]

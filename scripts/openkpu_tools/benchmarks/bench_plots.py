@@ -9,22 +9,11 @@ from typing import Protocol
 import matplotlib
 import numpy as np
 
-from openkpu_tb.device.trace import Trace
+from openkpu_tb.device.trace import UNITS, Trace
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
-UNITS = {  # what is drawn -> the trace's signal
-    "list read": "list_in",
-    "weights read": "weight_in",
-    "biases read": "bias_in",
-    "pixels read": "pixel_in",
-    "pixels to AI RAM": "pixel_write",
-    "tile fill": "fill",
-    "MAC array": "issued",
-    "write-back": "write_back",
-    "result written": "write",
-}
 BINS = 400
 
 

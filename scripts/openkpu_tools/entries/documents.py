@@ -69,6 +69,16 @@ def register_formats(parser: Parser) -> None:
     parser.add_argument("out", type=command.folder, help="folder, which may exist")
 
 
+@entry("openkpu_tools.page.build", "sim verilator models")
+def page(parser: Parser) -> None:
+    """Write the page that runs the RTL in a browser -> build/page/index.html."""
+    parser.add_argument("--out", type=command.path, help="another file")
+    parser.add_argument(
+        "--links", help="address of a document, with {page} and {anchor}; default: of the checkout"
+    )
+    parser.add_argument("--jobs", type=command.JOBS, default=2, help="compilers at a time")
+
+
 @entry("openkpu_tools.site.build", "site registers")
 def site(parser: Parser) -> None:
     """Documents, sources, registers and charts as a site of HTML."""

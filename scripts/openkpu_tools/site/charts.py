@@ -16,7 +16,7 @@ from openkpu_tools.site import bars
 Rows = list[list[str]]
 
 
-def table(page: str, name: str) -> Rows:
+def page_table(page: str, name: str) -> Rows:
     """Cells of a table between marks, its head first; formatting is left out."""
     lines = marked.part(ROOT / page, name).splitlines()
     rows = [[re.sub(r"[`*]", "", cell).strip() for cell in line.split("|")[1:-1]] for line in lines]
@@ -29,7 +29,7 @@ def number(text: str) -> float | None:
     return float(found[0].replace(",", "")) if found else None
 
 
-def measured() -> list[str]:
+def measured_chart() -> list[str]:
     """Networks on the RTL, from the record of `make bench`."""
     cycles: dict[str, dict[str, float | None]] = {}
     shares: dict[str, dict[str, float | None]] = {}
@@ -54,18 +54,18 @@ def _alone(values: dict[str, float | None]) -> bars.Groups:
     return {name: {"": value} for name, value in values.items()}
 
 
-def layers() -> list[str]:
+def layers_chart() -> list[str]:
     """Efficiency of three kinds of layers by configuration."""
-    head, *rows = table("docs/benchmarks.md", "bench-targets")
+    head, *rows = page_table("docs/benchmarks.md", "bench-targets")
     groups = {
         row[0]: {k: number(c) for k, c in zip(head[1:], row[1:], strict=True)} for row in rows
     }
     return [bars.bars("Share of the roofline, 64 to 64 channels at 64x64", groups, " %")]
 
 
-def predicted() -> list[str]:
+def predicted_chart() -> list[str]:
     """Cycles and efficiency of models on every configuration."""
-    head, *rows = table("docs/benchmarks.md", "bench-predicted")
+    head, *rows = page_table("docs/benchmarks.md", "bench-predicted")
     cycles = {
         row[0]: {k: number(c) for k, c in zip(head[1:], row[1:], strict=True)} for row in rows
     }
@@ -79,9 +79,9 @@ def predicted() -> list[str]:
     ]
 
 
-def quantised() -> list[str]:
+def quantised_chart() -> list[str]:
     """Inferences a second beside published results of MLPerf Tiny."""
-    head, *rows = table("docs/benchmarks.md", "bench-quantised")
+    head, *rows = page_table("docs/benchmarks.md", "bench-quantised")
     small, device = head.index("small, cycles"), head.index("nano_fpga, cycles")
     names = {
         small - 1: f"k210 {head[small - 1]}, computed",
@@ -92,7 +92,7 @@ def quantised() -> list[str]:
     return [bars.bars("Inferences a second", groups, least=1)]
 
 
-def boxes() -> list[str]:
+def boxes_chart() -> list[str]:
     """Area of the mapped nano_fpga by box."""
     text = (ROOT / "docs" / "silicon.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| [\d,]+ \| \d+ \| \d+ \|$", text, re.MULTILINE)
@@ -101,13 +101,13 @@ def boxes() -> list[str]:
     return [bars.bars("LUT of nano_fpga by box", dict(order))]
 
 
-def lut() -> list[str]:
+def lut_chart() -> list[str]:
     """LUT of every configuration that was mapped."""
     known = silicon_record.load_figures(fpga.BASELINE) | silicon_record.load_figures(synth.RECORD)
     return [bars.bars("LUT of an ECP5", {name: {"": f["LUT"]} for name, f in known.items()})]
 
 
-def cells() -> list[str]:
+def cells_chart() -> list[str]:
     """Area and clock in standard cells."""
     known = silicon_record.load_figures(asic.BASELINE)
     ordered = [name for name in bench_tables.plain_configs() if name in known]
@@ -119,13 +119,13 @@ def cells() -> list[str]:
 
 # page, the text that they stand in front of, what draws them
 PLACES: tuple[tuple[str, str, Callable[[], list[str]]], ...] = (
-    ("docs/benchmarks.md", "<!-- bench-targets -->", layers),
-    ("docs/benchmarks.md", "<!-- bench-others -->", measured),
-    ("docs/benchmarks.md", "<!-- bench-predicted -->", predicted),
-    ("docs/benchmarks.md", "<!-- bench-quantised -->", quantised),
-    ("docs/silicon.md", "<!-- fpga -->", lut),
-    ("docs/silicon.md", "<!-- asic -->", cells),
-    ("docs/silicon.md", "| box | LUT |", boxes),
+    ("docs/benchmarks.md", "<!-- bench-targets -->", layers_chart),
+    ("docs/benchmarks.md", "<!-- bench-others -->", measured_chart),
+    ("docs/benchmarks.md", "<!-- bench-predicted -->", predicted_chart),
+    ("docs/benchmarks.md", "<!-- bench-quantised -->", quantised_chart),
+    ("docs/silicon.md", "<!-- fpga -->", lut_chart),
+    ("docs/silicon.md", "<!-- asic -->", cells_chart),
+    ("docs/silicon.md", "| box | LUT |", boxes_chart),
 )
 
 

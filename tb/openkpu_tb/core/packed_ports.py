@@ -97,6 +97,10 @@ class PackedView:
                 self.fields[prefix + name] = Field(self, port, low, width)
         self.names = names or {}
 
+    def __dir__(self) -> list[str]:
+        """cocotb_bus finds the pins of a bus among these names."""
+        return sorted({*super().__dir__(), *self.names, *self.fields, *dir(self.dut)})
+
     def __getattr__(self, name: str) -> Any:
         own = self.names.get(name, name)
         found = self.fields.get(own)

@@ -35,6 +35,18 @@ FIELDS = {
     "read_row": 16,
     "write_row": 16,
 }
+# what a time line shows -> the signal; "write" counts with a beat
+UNITS = {
+    "list read": "list_in",
+    "weights read": "weight_in",
+    "biases read": "bias_in",
+    "pixels read": "pixel_in",
+    "pixels to AI RAM": "pixel_write",
+    "tile fill": "fill",
+    "MAC array": "issued",
+    "write-back": "write_back",
+    "result written": "write",
+}
 Values = npt.NDArray[np.int64]
 
 
