@@ -23,11 +23,11 @@ module pool_divide (
 );
 
   localparam integer STEPS = 8;
-  wire [16*(STEPS+1)-1:0] rest;
-  wire [ 9*(STEPS+1)-1:0] by;
+  wire [   16*STEPS+7:0] rest;  // of the last one the quotient alone
+  wire [9*(STEPS+1)-1:0] by;
 
-  reg  [            15:0] rest_0;
-  reg  [             8:0] by_0;
+  reg  [           15:0] rest_0;
+  reg  [            8:0] by_0;
   always @(posedge clk) begin
     if (move) begin
       rest_0 <= value + {8'd0, divisor[8:1]};
@@ -44,17 +44,19 @@ module pool_divide (
       wire [ 8:0] divisor_i = by[9*i+:9];
       wire [ 9:0] lower = {1'b0, old[15:7]} - {1'b0, divisor_i};
       wire        fits = !lower[9];
-      reg  [15:0] rest_b;
-      reg  [ 8:0] by_b;
+      wire [15:0] next = {fits ? lower[7:0] : old[14:7], old[6:0], fits};
+      localparam integer KEPT = (i == STEPS - 1) ? 8 : 16;
+      reg [KEPT-1:0] rest_b;
+      reg [     8:0] by_b;
       always @(posedge clk) begin
         if (move) begin
-          rest_b <= {fits ? lower[7:0] : old[14:7], old[6:0], fits};
+          rest_b <= next[KEPT-1:0];
           by_b   <= divisor_i;
         end
       end
-      assign rest[16*(i+1)+:16] = rest_b;
-      assign by[9*(i+1)+:9]     = by_b;
-      wire unused_lower = lower[8];
+      assign rest[16*(i+1)+:KEPT] = rest_b;
+      assign by[9*(i+1)+:9]       = by_b;
+      wire unused_step = &{1'b0, lower[8], next};
     end
   endgenerate
   assign quotient = rest[16*STEPS+:8];
