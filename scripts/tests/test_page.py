@@ -324,7 +324,7 @@ def test_single_steps(page: Path, chromium: Browser) -> None:
 @tool
 @needs
 def test_steps_are_of_what_is_shown(page: Path, chromium: Browser) -> None:
-    """A run, a clear and a recording begin the steps anew; a held key and a second finger do nothing."""
+    """A run, Clear and a recording begin the steps anew; a held key does nothing."""
     opened(chromium, page.as_uri())
     step = "document.getElementById('step-cycle').textContent"
     first = chromium.text("step-cycle")
