@@ -253,7 +253,7 @@ def test_a_build_that_was_ended_is_begun_again(
 
     monkeypatch.setattr(simrun, "builds", lambda: tmp_path)
     monkeypatch.setattr(simrun, "_keep_runtime", lambda *_: None)
-    monkeypatch.setattr(verilated, "_run", ended)
+    monkeypatch.setattr(verilated, "build_step", ended)
     with pytest.raises(KeyboardInterrupt):
         verilated.model("openkpu_top", ["rtl/openkpu_top.v"], {})
     verilated.model("openkpu_top", ["rtl/openkpu_top.v"], {})
