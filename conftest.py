@@ -151,9 +151,8 @@ def pytest_configure(config: pytest.Config) -> None:
                     f"{word}: no such file or folder, expected tests, for example tb/fifo or"
                     " tb/fifo/test_fifo.py"
                 )
-    # ... and ends its simulations on SIGTERM as it does on Ctrl-C; scripts/run.sh blocks both
+    # ... and ends its simulations on SIGTERM as it does on Ctrl-C
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     os.environ.setdefault(watchdog.VARIABLE, str(watchdog.TEST_SECONDS))
     # what Verilator's makefile puts before the compiler: of hundreds of builds most are small
     if not places.spaced(PRECOMPILED):
@@ -163,6 +162,12 @@ def pytest_configure(config: pytest.Config) -> None:
         watchdog.seconds()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart() -> None:
+    """Signals that scripts/run.sh blocked arrive: pytest answers none while plugins are set up."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -323,6 +323,38 @@ def test_single_steps(page: Path, chromium: Browser) -> None:
 
 @tool
 @needs
+def test_steps_are_of_what_is_shown(page: Path, chromium: Browser) -> None:
+    """A run, Clear and a recording begin the steps anew; a held key does nothing."""
+    opened(chromium, page.as_uri())
+    step = "document.getElementById('step-cycle').textContent"
+    first = chromium.text("step-cycle")
+    lanes = chromium.text("lanes")
+    chromium.click("[data-cycles='end']")
+    chromium.until(f"{step} !== '{first}'")
+    click_and_wait(chromium, "#next")
+    chromium.until(f"{step} === '{first}'")
+    assert chromium.text("lanes") != lanes  # of the other scan
+    chromium.click("[data-cycles='100']")
+    chromium.click("#vcd")
+    chromium.until(f"document.getElementById('vcd-note').textContent && {step} === '{first}'")
+    chromium.click("[data-cycles='1']")
+    assert chromium.text("step-cycle") == str(int(first) + 1)
+    assert chromium.text("step-units") != "the result is stored"
+    click_and_wait(chromium, "#clear")
+    assert not pixels(chromium).any() and chromium.text("truth") == "nothing is drawn"
+    before = runs(chromium)
+    pressed = "new KeyboardEvent('keydown', {key: ' ', repeat: true, cancelable: true})"
+    other = "new PointerEvent('pointerdown', {isPrimary: false, pointerId: 7})"
+    for event in (pressed, pressed, other):
+        chromium.value(f"void document.getElementById('pad').dispatchEvent({event})")
+    back = "new KeyboardEvent('keydown', {key: 'ArrowLeft', altKey: true, cancelable: true})"
+    assert chromium.value(f"document.getElementById('pad').dispatchEvent({back})")
+    assert runs(chromium) == before
+    quiet(chromium, page.as_uri())
+
+
+@tool
+@needs
 def test_vcd_of_the_last_run(page: Path, chromium: Browser, tmp_path: Path) -> None:
     """The file has the device's signals, and the interrupt at the end."""
     opened(chromium, page.as_uri())

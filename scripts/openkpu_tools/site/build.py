@@ -32,6 +32,7 @@ FRONT = "index.html"
 LINKS = ("../../docs/{page}.md#{anchor}", "docs/{page}.html#{anchor}")  # in a checkout, here
 LEFT = ("*.jsonl", "*.vcd", "*.xml", "*.dat")  # data of reports
 MATHJAX = re.compile(r"<script[^>]*mathjax.*?</script>", re.IGNORECASE | re.DOTALL)
+NO_MATHJAX = "<script>var MathJax = { Hub: { Queue() {} } };</script>"  # pages call it
 BAR = (  # above the page of `make page`
     ("README.html", "OpenKPU"),
     ("docs/README.html", "Documents"),
@@ -76,7 +77,7 @@ def make(out: Path, front: Path | None) -> None:
     if (REPORTS / FRONT).is_file():  # of make reports
         shutil.copytree(REPORTS, out / "reports", ignore=shutil.ignore_patterns(*LEFT))
     index = out / "registers" / "index.html"  # asks another host for MathJax, for formulas
-    index.write_text(MATHJAX.sub("", index.read_text(encoding="utf-8")), encoding="utf-8")
+    index.write_text(MATHJAX.sub(NO_MATHJAX, index.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def checked(out: Path) -> Path:

@@ -21,7 +21,7 @@ from openkpu_tools.documents import check_links
 from openkpu_tools.site import api, bars, charts, navigation, pictures, reports, sources
 
 log = get_plugin_logger("site")
-DEVICE = "![The device"  # picture of the README, which the site has with links
+DEVICE = "[![The device"  # picture of the README, which the site has with links
 IMAGES = ("*.svg", "*.png")
 HOW = "`make page` builds the device for the browser; `make site` then has it as its front."
 
@@ -109,10 +109,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         front = config.extra.get("front")
         note = f'<a class="md-button" href="{front}">The device computes in your browser</a>'
         note = note if front else HOW
-        markdown = "\n".join(
-            f"{note}\n\n{pictures.device_svg(path)}\n" if line.startswith(DEVICE) else line
-            for line in markdown.splitlines()
+        markdown, count = re.subn(
+            rf"^{re.escape(DEVICE)}.*$",
+            lambda _: f"{note}\n\n{pictures.device_svg(path)}\n",
+            markdown,
+            flags=re.MULTILINE,
         )
+        if count != 1:
+            log.warning(f"{path}: {count} lines begin with {DEVICE}, expected one")
     if path == "docs/registers.md":
         button = '<a class="md-button" href="../registers/index.html">Browse the registers</a>'
         head, _, rest = markdown.partition("\n## ")

@@ -21,7 +21,7 @@ const data = JSON.parse(byId("data").textContent);
 const scans = fromBase64(data.scans);
 const devices = new Map(); // promises, by the id of the element that holds the module
 
-const state = { scan: new Uint8Array(PIXELS), label: null, next: 0, result: null, options: null, stepping: null };
+const state = { scan: new Uint8Array(PIXELS), label: null, next: 0, result: null, options: null, stepping: null, turn: 0 };
 
 // ---- the device
 function device(gate) {
@@ -55,16 +55,20 @@ function chosen() {
   return { network, continuous, waits, gate, images: images(network, continuous) };
 }
 
+// What steps showed is of the run before, hence they begin anew with each run.
 async function run() {
+  const turn = ++state.turn;
   await guarded(async () => {
     const options = chosen();
     const machine = await device(options.gate);
+    if (turn !== state.turn) return; // a later run began while the device was loaded
     const began = performance.now();
     const result = machine.run(options.images, options);
     const took = performance.now() - began;
     Object.assign(state, { result, options, took, stepping: null });
     window.openkpu = { result, images: options.images }; // for a reader at the console, and tests
     show();
+    await step(FIRST_STEP);
   });
 }
 
@@ -85,7 +89,7 @@ async function guarded(action) {
 function show() {
   const { result, options } = state;
   if (!result) return;
-  showScores(result.scores[0], result.classes[0], state.label);
+  showScores(result.scores[0], result.classes[0], state.label, !state.scan.some(Boolean));
   byId("bytes").textContent = Array.from(result.bytes[0], (byte) => byte.toString(16).padStart(2, "0")).join(" ");
   drawScanOn(byId("pixels"), state.scan);
   showFigures();
@@ -143,13 +147,16 @@ function drawn(strokes) {
 }
 
 async function download() {
+  if (!state.result) return;
   await guarded(async () => {
+    state.stepping = null; // the recording runs on the same device
     const machine = await device(state.options.gate);
     machine.run(state.options.images, { ...state.options, vcd: true });
     const bytes = machine.vcd();
     const link = element("a", { download: "openkpu.vcd", href: URL.createObjectURL(new Blob([bytes])) });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    await step(FIRST_STEP);
     byId("vcd-note").textContent = `openkpu.vcd: ${(bytes.length / 1e6).toFixed(1)} MB`;
   });
 }
@@ -205,7 +212,7 @@ const pad = new Pad(byId("pad"), drawn);
 
 function listen() {
   byId("next").addEventListener("click", nextScan);
-  byId("clear").addEventListener("click", () => pad.clear());
+  byId("clear").addEventListener("click", () => pad.erase());
   byId("vcd").addEventListener("click", download);
   byId("restart").addEventListener("click", restart);
   for (const button of document.querySelectorAll("button[data-cycles]")) {
@@ -214,7 +221,7 @@ function listen() {
     button.addEventListener("click", () => step(many));
   }
   byId("network").append(...data.networks.map(({ title }, i) => element("option", { value: i }, title)));
-  byId("network").addEventListener("change", () => run().then(() => step(FIRST_STEP)));
+  byId("network").addEventListener("change", () => run);
   for (const id of ["continuous", "single", "gate", "waits"]) byId(id).addEventListener("change", run);
   byId("waits").addEventListener("input", () => (byId("waits-shown").textContent = byId("waits").value));
   byId("clock").addEventListener("change", () => state.result && showFigures());
@@ -236,5 +243,5 @@ function listen() {
 links();
 if (supported()) {
   listen();
-  nextScan().then(() => step(FIRST_STEP));
+  nextScan();
 }

@@ -18,7 +18,7 @@ export class Pad {
     this.penDown = false;
     canvas.addEventListener("pointerdown", (event) => this.begin(event));
     canvas.addEventListener("pointermove", (event) => this.follow(event));
-    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => this.end());
+    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => this.end(event));
     canvas.addEventListener("keydown", (event) => this.key(event));
     canvas.addEventListener("focus", () => this.focus(canvas.matches(":focus-visible")));
     canvas.addEventListener("blur", () => this.focus(false));
@@ -30,6 +30,12 @@ export class Pad {
     this.scan = null;
     this.penDown = this.drawing = false;
     this.draw();
+  }
+
+  // A reader's wish: the empty pad is what the device then gets.
+  erase() {
+    this.clear();
+    this.changed(this.strokes);
   }
 
   show(scan) {
@@ -45,7 +51,7 @@ export class Pad {
   }
 
   begin(event) {
-    if (event.button) return;
+    if (event.button || !event.isPrimary) return; // a second finger draws nothing
     this.canvas.setPointerCapture(event.pointerId);
     if (this.scan) this.clear();
     this.drawing = true;
@@ -54,13 +60,13 @@ export class Pad {
   }
 
   follow(event) {
-    if (!this.drawing) return;
+    if (!this.drawing || !event.isPrimary) return;
     this.strokes.at(-1).push(this.point(event));
     this.draw();
   }
 
-  end() {
-    if (!this.drawing) return;
+  end(event) {
+    if (!this.drawing || !event.isPrimary) return;
     this.drawing = false;
     this.changed(this.strokes);
   }
@@ -79,6 +85,7 @@ export class Pad {
   }
 
   key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own
     const move = MOVES[event.key];
     this.cursor ??= [0.5, 0.25];
     if (move) {
@@ -86,6 +93,8 @@ export class Pad {
       const inside = (value) => Math.min(1 - CURSOR_STEP, Math.max(CURSOR_STEP, value));
       this.cursor = this.cursor.map((at, i) => inside(at + move[i] * CURSOR_STEP));
       if (this.penDown) this.strokes.at(-1).push(this.cursor);
+    } else if (event.key === " " && event.repeat) {
+      // held down is pressed once
     } else if (event.key === " ") {
       if (this.scan) this.clear();
       if (this.penDown) this.lift();
@@ -94,8 +103,7 @@ export class Pad {
         this.strokes.push([this.cursor]);
       }
     } else if (event.key === "Delete" || event.key === "Backspace") {
-      this.clear();
-      this.changed(this.strokes);
+      this.erase();
     } else return;
     event.preventDefault();
     this.draw();
