@@ -221,7 +221,7 @@ function listen() {
     button.addEventListener("click", () => step(many));
   }
   byId("network").append(...data.networks.map(({ title }, i) => element("option", { value: i }, title)));
-  byId("network").addEventListener("change", () => run);
+  byId("network").addEventListener("change", () => run());
   for (const id of ["continuous", "single", "gate", "waits"]) byId(id).addEventListener("change", run);
   byId("waits").addEventListener("input", () => (byId("waits-shown").textContent = byId("waits").value));
   byId("clock").addEventListener("change", () => state.result && showFigures());
