@@ -15,11 +15,6 @@ import time
 from html import escape
 from pathlib import Path
 
-from mkdocs.commands.build import build
-from mkdocs.config import load_config
-from mkdocs.exceptions import Abort, BuildError, ConfigurationError, PluginError
-from peakrdl_html import HTMLExporter
-
 from openkpu.checkout import REPORTS
 from openkpu.layer.regdesc import compile_map
 from openkpu_tools import command, registry
@@ -60,6 +55,10 @@ def as_front(page: str) -> str:
 
 def make(out: Path, front: Path | None) -> None:
     """Build into ``out``; raises MkDocs' errors, and UsageError for a front that is no page."""
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+    from peakrdl_html import HTMLExporter
+
     config = load_config(str(SETTINGS), site_dir=str(out), strict=True)
     text = ""
     if front:
@@ -90,6 +89,8 @@ def checked(out: Path) -> Path:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = registry.parse_command("site", argv)
+    from mkdocs.exceptions import Abort, BuildError, ConfigurationError, PluginError
+
     out, began = checked(args.out), time.monotonic()
     front = args.page / FRONT
     if not front.is_file():
