@@ -4,9 +4,13 @@ rtl/bus/apb_to_ahb.v
 rtl/bus/axil_to_ahb.v
 rtl/cache/ai_ram.v
 rtl/cache/ai_ram_arb.v
+rtl/cache/byte_walk.v
 rtl/cache/data_cache.v
 rtl/cache/kept_reader.v
 rtl/cache/map_mover.v
+rtl/cache/map_size.v
+rtl/cache/piece_reader.v
+rtl/cache/piece_writer.v
 rtl/cache/pixel_writer.v
 rtl/cache/plane_sequencer.v
 rtl/cache/result_reader.v
@@ -76,7 +80,12 @@ rtl/openkpu_top.v
 rtl/output/collector.v
 rtl/output/out_walk.v
 rtl/output/output_stage.v
+rtl/output/piece_pool.v
+rtl/output/piece_walk.v
+rtl/output/piece_write.v
 rtl/output/pool_line.v
+rtl/output/stripe_banks.v
+rtl/output/stripe_places.v
 rtl/output/write_back.v
 rtl/pool/pool_columns.v
 rtl/pool/pool_divide.v
