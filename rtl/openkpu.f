@@ -78,6 +78,7 @@ rtl/openkpu_axi.v
 rtl/openkpu_core.v
 rtl/openkpu_top.v
 rtl/output/collector.v
+rtl/output/job_row.v
 rtl/output/out_walk.v
 rtl/output/output_stage.v
 rtl/output/piece_pool.v

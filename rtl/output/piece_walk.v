@@ -2,14 +2,13 @@
 //
 // piece_walk: walks the stripes of a finished group four bytes a step, and says where its pixels go.
 //
-// How it works: the small arrays' out_walk. While a job is at work the next one's first row is formed by
-// one multiplier in two products, group by its rows and line by its rows; from then on rows are only
-// added. The walk is channel > output line > part of it > line of the window. A part of an unpooled
-// line is four pixels, one step. A part of pools of 2x2 is two windows, four columns of two lines, and
-// each of these two steps describes one of the pixels; stride 1 likewise, two columns on and up to
-// three seen, at the lower edge the last line twice. A 4x4 window is four steps, the last one of which
-// describes the pixel. A depthwise row is walked as its channels' lines. With out32 a job is the same
-// byte of all sums: its channels are four apart.
+// How it works: the small arrays' out_walk. While a job is at work job_row forms the next one's first
+// row; from then on rows are only added. The walk is channel > output line > part of it > line of the
+// window. A part of an unpooled line is four pixels, one step. A part of pools of 2x2 is two windows,
+// four columns of two lines, and each of these two steps describes one of the pixels; stride 1 likewise,
+// where three columns are seen, and at the lower edge the last line twice. A 4x4 window is four steps,
+// and the last one describes the pixel. A depthwise row is walked as its channels' lines. With out32 a
+// job is the same byte of all sums: its channels are four apart.
 // Handshake: a read is made in each cycle with move while there is a job; r_* describe it a cycle
 // later, as long as move is low.
 `resetall
@@ -76,26 +75,28 @@ module piece_walk #(
   wire [14:0] group_on = {1'b0, desc[`DESC_OCS]} << (out32 ? op : 2'd0);
 
   // ---- the next job: its first row
-  wire [9:0] job_gx = job[`JOB_GX], job_chan = job[`JOB_CHAN];
+  wire [9:0] job_gx = job[`JOB_GX];
+  wire [9:0] job_chan = job[`JOB_CHAN];
   wire [8:0] job_gy = job[`JOB_GY];
   wire [6:0] job_width = job[`JOB_WIDTH];
   wire [2:0] job_lines = job[`JOB_LINES];
   wire [1:0] job_plane = job[`JOB_PLANE];
   wire [ZW:0] job_nz = job[`JOB_NZ];
-  reg formed, lines_product, lines_added;
-  reg [14:0] product, base;
-  wire [11:0] group = out32 ? {job_chan, job_plane} >> gl : {2'd0, job_chan >> gl};
-  wire [8:0] y = job_gy >> fl;
-  wire [25:0] rows = (lines_product ? {3'd0, y} : group) *
-      (lines_product ? {9'd0, desc[`DESC_ORL]} : desc[`DESC_OCS]);
-  always @(posedge clk) begin
-    product <= rows[14:0];
-    if (!formed) base <= product + (lines_added ? base : desc[`DESC_DST]);
-  end
-  always @(posedge clk) begin
-    if (rst || job_ready || !job_valid) {lines_product, lines_added, formed} <= 3'd0;
-    else {lines_product, lines_added, formed} <= {1'b1, lines_product, lines_added};
-  end
+  wire formed;
+  wire [14:0] base;
+  job_row #(
+      .N_Z(N_Z)
+  ) u_row (
+      .clk      (clk),
+      .rst      (rst),
+      .desc     (desc),
+      .fl       (fl),
+      .job_valid(job_valid),
+      .job      (job),
+      .take     (job_ready),
+      .formed   (formed),
+      .row      (base)
+  );
 
   // ---- the job
   reg valid, whole;
@@ -204,7 +205,7 @@ module piece_walk #(
     end
   end
 
-  wire unused = &{1'b0, desc, rows, part};
+  wire unused = &{1'b0, desc, job_chan[9:2]};
 
 `ifdef FORMAL_piece_walk
   `include "piece_walk_props.vh"

@@ -31,6 +31,8 @@ TABLE_READY = 11  # from the last word of a table to the issues whose sums need 
 OUTPUT = 28  # from an issue to its job: registers 2, array 12, accumulator 1, lanes 12, queue 1
 DRAIN = 3  # from the last word out of the collector to the end of the write
 POOL_DRAIN = 4  # registers of a pool more
+NARROW_DRAIN = 6  # both, where four bytes are written at a time
+JOB_ROW = 3  # there a job that does not wait for others waits for its first row
 PLACES = 16  # stripes that a channel's part of the collector has for depthwise rows
 PLACES_FEW = 8  # ... of fewer than 16 lanes
 PLACES_PAIR = 64  # ... where two rows go at once
@@ -68,6 +70,10 @@ class Engine:
         self.post, self.last = 0, start
         self.released: list[int] = []
         self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
+        self.output = OUTPUT + shape.config.post_share - 1
+        if shape.narrow:
+            self.drain = NARROW_DRAIN
+            self.output += JOB_ROW
         # callback for complete channels: cycle of their last write, how many, share of the
         # reads of the AI RAM that the fill has used
         self.whole: Callable[[int, int, float], None] = lambda at, channels, used: None
@@ -136,7 +142,7 @@ class Engine:
     def _job(self, end: int, words: int, channels: int = 0) -> None:
         """A job whose last issue was made in cycle ``end``; so many words of it leave, and complete
         so many channels of the map."""
-        self.last = max(end + OUTPUT + self.shape.config.post_share - 1, self.last) + words
+        self.last = max(end + self.output, self.last) + words
         self.released.append(self.last)
         if channels:
             used = min(1, self.reads / (self.now - self.start))

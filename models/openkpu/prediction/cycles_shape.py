@@ -29,6 +29,8 @@ ENTRY = 64  # bytes of a bank of a tile entry, and of a row of the AI RAM
 LATE_PICK = 6  # a pool that picks the second pixel of a line
 TILE_LEAST = 8  # bytes of a tile word at least
 LEAST_PITCH = 16  # bytes of a line in the AI RAM at least, and of a slot of a stripe
+FEW_LANES = 16  # fewer have the narrow circuits for maps and results
+NARROW_WORD = 4  # bytes that those move at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,9 +89,14 @@ class Shape:
         return self.config.path_bytes > ENTRY and self.lanes > ENTRY
 
     @cached_property
+    def narrow(self) -> bool:
+        """The output stage writes four bytes at a time."""
+        return self.lanes < FEW_LANES and self.config.path_bytes == LEAST_PITCH
+
+    @cached_property
     def out_word(self) -> int:
         """Bytes that the collector gives at a time."""
-        return min(self.config.path_bytes, ENTRY)
+        return NARROW_WORD if self.narrow else min(self.config.path_bytes, ENTRY)
 
     @cached_property
     def bare(self) -> bool:
@@ -202,9 +209,18 @@ class Shape:
     def out_words(self, stripe: Stripe) -> int:
         """Words that leave for each channel of a stripe; a line that crosses a word counts twice.
 
-        A word holds several lines, or windows take several of them (out_walk).
+        A word holds several lines, or windows take several of them (out_walk). Narrow, a word is
+        read for each line of a window, and has columns of two windows, or of one (piece_walk).
         """
         word, pool = self.out_word, self.arg.pool_type
+        if self.narrow and self.pooled:
+            over = pool in STRIDE_1
+            lines = stripe.lines - int(over and not stripe.bottom)
+            width = stripe.width - int(over and not stripe.right)
+            stride = POOL_STRIDE[pool]
+            windows = 1 if stride == NARROW_WORD else 2
+            high = max(2, stride)  # lines of a window
+            return lines // stride * max(1, ceil_div(width // stride, windows)) * high
         if self.on.flat:
             return stripe.pieces
         if not self.pooled:
