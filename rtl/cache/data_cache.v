@@ -23,7 +23,7 @@ module data_cache #(
     parameter PATH     = 64,
     // weights may be kept here
     parameter KEEP     = 0,
-    // 1: maps are moved and written in pieces of four bytes, see map_mover and output_stage
+    // 1: maps are moved in pieces of four bytes, see map_mover
     parameter NARROW   = 0,
     // derived, not to be set
     parameter PB       = $clog2(PATH),

@@ -93,6 +93,9 @@ module collector #(
     if (PATH != 16 && PATH != 32 && PATH != 64) begin : g_illegal_path
       ILLEGAL_PATH_16_32_64 u_illegal ();
     end
+    if ((DEPTH & (DEPTH - 1)) != 0) begin : g_illegal_depth
+      ILLEGAL_DEPTH_NO_POWER_OF_TWO u_illegal ();
+    end
     if (PAIR != 0 && CB >= BB) begin : g_illegal_pair
       ILLEGAL_PAIR_NEEDS_128_LANES u_illegal ();
     end
@@ -108,21 +111,22 @@ module collector #(
       .PAIR (PAIR),
       .JW   (JW)
   ) u_places (
-      .clk        (clk),
-      .rst        (rst),
-      .restart    (restart),
-      .dw         (dw),
-      .in_end     (in_valid && in_end),
-      .in_job     (in_job),
-      .entry      (wentry),
-      .room       (room),
-      .take       (take),
-      .job_valid  (job_valid),
-      .job_ready  (job_ready),
-      .job        (job),
-      .job_entry  (job_entry),
-      .release_one(release_one),
-      .idle       (idle)
+      .clk         (clk),
+      .rst         (rst),
+      .restart     (restart),
+      .dw          (dw),
+      .in_job_valid(in_valid && in_end),
+      .in_job      (in_job),
+      .in_end      (in_valid && in_end),
+      .entry       (wentry),
+      .room        (room),
+      .take        (take),
+      .job_valid   (job_valid),
+      .job_ready   (job_ready),
+      .job         (job),
+      .job_entry   (job_entry),
+      .release_one (release_one),
+      .idle        (idle)
   );
 
   // ---- write: chunks in the order of the banks

@@ -54,7 +54,7 @@ module output_stage #(
   // a path of 128 bytes and as many lanes: depthwise rows by twos
   localparam integer PAIR = (PATH > 64 && L > 64) ? 1 : 0;
   localparam integer ALL = (PAIR != 0) ? 64 : ROWS;
-  localparam integer DEPTH = (N_Z >= ALL / 4) ? 4 : ALL / N_Z;
+  localparam integer DEPTH = (NARROW != 0) ? 3 : (N_Z >= ALL / 4) ? 4 : ALL / N_Z;
   // the collector's words are parts of a row
   localparam integer WORD = (PATH > 64) ? 64 : PATH;
   localparam EW = ZW + $clog2(DEPTH);
@@ -70,26 +70,29 @@ module output_stage #(
       wire [EW-1:0] in_entry;
       wire [4:0] rd_pair;
       wire [31:0] rd_data;
+      wire [4:0] reached;
+      wire in_first, complete;
       stripe_places #(
           .N_Z  (N_Z),
           .DEPTH(DEPTH),
           .JW   (`JOB_BITS)
       ) u_places (
-          .clk        (clk),
-          .rst        (rst),
-          .restart    (start),
-          .dw         (desc[`DESC_DW]),
-          .in_end     (in_valid && in_end),
-          .in_job     (in_job),
-          .entry      (in_entry),
-          .room       (room),
-          .take       (take),
-          .job_valid  (job_valid),
-          .job_ready  (job_ready),
-          .job        (job),
-          .job_entry  (job_entry),
-          .release_one(release_one),
-          .idle       (collector_idle)
+          .clk         (clk),
+          .rst         (rst),
+          .restart     (start),
+          .dw          (desc[`DESC_DW]),
+          .in_job_valid(in_first),
+          .in_job      (in_job),
+          .in_end      (in_valid && in_end),
+          .entry       (in_entry),
+          .room        (room),
+          .take        (take),
+          .job_valid   (job_valid),
+          .job_ready   (job_ready),
+          .job         (job),
+          .job_entry   (job_entry),
+          .release_one (release_one),
+          .idle        (collector_idle)
       );
 
       stripe_banks #(
@@ -97,16 +100,23 @@ module output_stage #(
           .N_Z  (N_Z),
           .DEPTH(DEPTH)
       ) u_banks (
-          .clk     (clk),
-          .dw      (desc[`DESC_DW]),
-          .in_valid(in_valid),
-          .in_byte (in_byte),
-          .in_entry(in_entry),
-          .in_pos  (in_pos),
-          .rd_en   (rd_en),
-          .rd_entry(rd_entry),
-          .rd_pair (rd_pair),
-          .rd_data (rd_data)
+          .clk        (clk),
+          .rst        (rst),
+          .restart    (start),
+          .dw         (desc[`DESC_DW]),
+          .in_valid   (in_valid),
+          .in_byte    (in_byte),
+          .in_entry   (in_entry),
+          .in_pos     (in_pos),
+          .in_end     (in_end),
+          .in_first   (in_first),
+          .reached    (reached),
+          .complete   (complete),
+          .release_one(release_one),
+          .rd_en      (rd_en),
+          .rd_entry   (rd_entry),
+          .rd_pair    (rd_pair),
+          .rd_data    (rd_data)
       );
 
       piece_write #(
@@ -122,6 +132,8 @@ module output_stage #(
           .job_entry    (job_entry),
           .job          (job),
           .release_one  (release_one),
+          .reached      (reached),
+          .complete     (complete),
           .rd_en        (rd_en),
           .rd_entry     (rd_entry),
           .rd_pair      (rd_pair),

@@ -9,10 +9,10 @@
   (* anyseq *) reg [16:0] f_any_above;
   reg [`DESC_BITS-1:0] f_desc;
   reg [1:0] f_wide;
-  reg [12:0] f_chan;  // channel of the output map at work; with out32 each byte of a sum is one
+  reg [12:0] f_chan, f_chan0;  // channel of the output map at work, the job's first one; with out32 each byte of a sum is one
   reg [11:0] f_y, f_y0;  // line of the output, first one of the job
-  reg [27:0] f_group;  // rows of the groups of channels before this one, wide enough for the sums below
-  reg [16:0] f_above, f_above0;  // rows of its lines before this one, before the job's first one
+  reg [27:0] f_group, f_group0;  // rows of the groups of channels before these, wide enough for the sums below
+  reg [16:0] f_above;  // rows of its lines before this one
   // what the last read was of
   reg [27:0] r_group;
   reg [16:0] r_above;
@@ -41,18 +41,20 @@
     f_wide <= wide;
     if (job_ready) begin
       f_chan   <= out32 ? {1'b0, job_chan, job_plane} : {3'd0, job_chan};
+      f_chan0  <= out32 ? {1'b0, job_chan, job_plane} : {3'd0, job_chan};
       f_y      <= f_job_y;
       f_y0     <= f_job_y;
       f_group  <= f_any_group;
+      f_group0 <= f_any_group;
       f_above  <= f_any_above;
-      f_above0 <= f_any_above;
-    end else if (rd_en && part_last) begin
-      f_y <= entry_last ? f_y0 : dwrow ? f_y : f_y + 12'd1;
-      f_above <= entry_last ? f_above0 : dwrow ? f_above : f_above + f_orl;
-      if (entry_last) begin
-        f_chan  <= f_chan + f_apart;
-        // rows of the groups that are passed by: four channels are four, two or one of them
-        f_group <= f_group + (out32 ? f_ocs << op : (f_chan[1:0] & f_sub_mask) == f_sub_mask ? f_ocs : 14'd0);
+    end else if (rd_en && step_last) begin
+      f_chan <= part_end ? f_chan0 : f_chan + f_apart;
+      // rows of the groups that are passed by: four channels are four, two or one of them
+      f_group <= part_end ? f_group0 :
+          f_group + (out32 ? f_ocs << op : (f_chan[1:0] & f_sub_mask) == f_sub_mask ? f_ocs : 14'd0);
+      if (line_end && !dwrow) begin
+        f_y <= f_y + 12'd1;
+        f_above <= f_above + f_orl;
       end
     end
     if (rd_en) begin
@@ -106,11 +108,12 @@
       end
       if (valid) begin
         //: (invariant) The channel, and where its group begins.
-        group : assert (f_chan < f_chans && f_chan + left * f_apart < f_chans && sub == (f_chan[1:0] & f_sub_mask) &&
-            f_group <= 65535 && (!f_dw || left == 0) && (!dwrow || (f_chan + line_last < f_chans && sub == 0 && line_last <= f_sub_mask)));
-        //: (invariant) The line, and where it and the channel begin.
-        rows_now : assert (f_y < f_oh && f_y0 < f_oh && f_above <= 32768 && f_above0 <= 32768 && line_row == (desc[`DESC_DST] + f_group + f_above) % 32768 &&
-            (line == 0 ? f_above == f_above0 : dwrow || chan_row == (desc[`DESC_DST] + f_group + f_above0) % 32768));
+        group : assert (f_chan0 < f_chans && f_chan == f_chan0 + (out32 ? {z, 2'd0} : z) && f_chan0 + (out32 ? {z_end, 2'd0} : z_end) < f_chans && z <= z_end &&
+            sub_0 == (f_chan0[1:0] & f_sub_mask) && f_group <= 65535 && f_group0 <= 65535 && (!f_dw || z_end == 0) &&
+            (!dwrow || (f_chan0 + line_last < f_chans && sub_0 == 0 && line_last <= f_sub_mask)));
+        //: (invariant) Where the line begins in this channel and in the first one.
+        rows_now : assert (f_y < f_oh && f_y0 < f_oh && f_above <= 32768 && row == (desc[`DESC_DST] + f_group + f_above) % 32768 &&
+            (z == 0 ? f_group == f_group0 : first_row == (desc[`DESC_DST] + f_group0 + f_above) % 32768));
         //: (invariant) The lines of the job.
         lines_of_job : assert (line <= line_last && f_y == f_y0 + (dwrow ? 2'd0 : two ? line >> 1 : line) &&
             f_y0 + (dwrow ? 2'd0 : two ? line_last >> 1 : line_last) < f_oh && (!two || (!line[0] && !line_last[0])) &&
@@ -123,5 +126,5 @@
     //: A pool of stride 1 goes on in the next row of a line.
     crosses : cover (!rst && r_valid && r_out && s1 && r_x[5:0] == 0 && r_y != f_y0);
     //: The second line of a job's second channel is described.
-    second_line : cover (!rst && r_valid && r_out && r_y != f_y0 && r_group != 0);
+    second_line : cover (!rst && r_valid && r_out && r_y != f_y0 && r_chan != f_chan0);
   end

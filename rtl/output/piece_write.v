@@ -36,6 +36,9 @@ module piece_write #(
     input  wire [            EW-1:0] job_entry,
     input  wire [     `JOB_BITS-1:0] job,
     output wire                      release_one,
+    // of the job pairs up to this one are there, all are
+    input  wire [               4:0] reached,
+    input  wire                      complete,
     // pair of bytes of an entry to read, with the one behind it
     output wire                      rd_en,
     output wire [            EW-1:0] rd_entry,
@@ -77,6 +80,8 @@ module piece_write #(
       .job_entry  (job_entry),
       .job        (job),
       .release_one(release_one),
+      .reached    (reached),
+      .complete   (complete),
       .rd_en      (rd_en),
       .rd_entry   (rd_entry),
       .rd_pair    (rd_pair),

@@ -8,6 +8,8 @@
 // the pairs that come together, of all channels (convolution) or of one row (depthwise), are in
 // different banks, and so are two pairs that follow each other, which a read gives. The memories are
 // small and without a register of their own, so that they are made of LUTs.
+// What a group has is read while the rest of it comes: in_first marks its first bytes, reached is the
+// last pair that is there of the oldest one that was not released, and complete says that all are.
 // Handshake: the input never waits. Read data follow rd_en by a cycle and stay until the next one.
 `resetall
 `timescale 1ns / 1ps
@@ -23,15 +25,24 @@ module stripe_banks #(
     parameter ZW    = $clog2(N_Z),
     parameter EW    = ZW + $clog2(DEPTH)
 ) (
-    // clock
+    // clock and synchronous reset; restart empties the counters at the start of a layer
     input  wire           clk,
+    input  wire           rst,
+    input  wire           restart,
     // layer: depthwise rows, a byte comes on the lane of its place in the row
     input  wire           dw,
-    // bytes of the post lanes, their entry, position of the first
+    // bytes of the post lanes, their entry, position of the first, end of the group or row; they are
+    // the first ones of it
     input  wire           in_valid,
     input  wire [L*8-1:0] in_byte,
     input  wire [ EW-1:0] in_entry,
     input  wire [    5:0] in_pos,
+    input  wire           in_end,
+    output wire           in_first,
+    // the group or row that is read: pairs up to this one are there, all; it is given back
+    output reg  [    4:0] reached,
+    output wire           complete,
+    input  wire           release_one,
     // pair of an entry to read; the one that follows it comes as bytes 2 and 3
     input  wire           rd_en,
     input  wire [ EW-1:0] rd_entry,
@@ -43,7 +54,26 @@ module stripe_banks #(
   localparam integer BB = $clog2(BANKS);
   localparam integer ZS = BB - ZW;  // place of the channel's bits in a bank's number
   localparam integer HW = 5 - BB;  // bits of a pair's number beside the bank's
-  localparam integer AW = EW + HW;
+  localparam integer WORDS = DEPTH << (ZW + HW);
+
+  // ---- what is there
+  localparam integer WIDE_I = L / 2 - 1, THIN_I = N_Y / 2 - 1;  // pairs that come together, less one
+  reg begun;
+  reg [EW:0] whole;  // groups or rows that are there and were not given back
+  assign in_first = in_valid && !begun;
+  assign complete = whole != {(EW + 1) {1'b0}};
+  always @(posedge clk) begin
+    if (rst || restart) begin
+      begun <= 1'b0;
+      whole <= {(EW + 1) {1'b0}};
+    end else begin
+      begun <= in_valid ? !in_end : begun;
+      whole <= whole + {{EW{1'b0}}, in_valid && in_end} - {{EW{1'b0}}, release_one};
+    end
+  end
+  always @(posedge clk) begin
+    if (in_valid) reached <= in_pos[5:1] | (dw ? WIDE_I[4:0] : THIN_I[4:0]);
+  end
 
   // ---- write: bank b takes pair b xor these of the input
   wire [BB-1:0] in_low = in_pos[BB:1];
@@ -71,7 +101,7 @@ module stripe_banks #(
       wire next = wraps && rd_row == B;
       ram_1r1w_async #(
           .WIDTH(16),
-          .DEPTH(1 << AW)
+          .DEPTH(WORDS)
       ) u_ram (
           .clk  (clk),
           .we   (in_valid),

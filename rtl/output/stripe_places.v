@@ -6,7 +6,8 @@
 // place of every channel, a depthwise row (PAIR: two rows) one place of one channel. Entries are
 // written and read in the same order; a job waits in a FIFO with a place for each entry.
 // Handshake: take reserves a group or row, when there is room; release_one gives the oldest one back.
-// The job comes with in_end and goes with job_ready; restart empties everything.
+// The job comes with in_job_valid, once before or with in_end, and goes with job_ready; restart empties
+// everything.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -28,9 +29,10 @@ module stripe_places #(
     input  wire          restart,
     // layer: depthwise rows, one entry at a time
     input  wire          dw,
-    // the last bytes of a group or row come, its job; the entry that they belong to
-    input  wire          in_end,
+    // the job of a group or row; its last bytes come; the entry that they belong to
+    input  wire          in_job_valid,
     input  wire [JW-1:0] in_job,
+    input  wire          in_end,
     output reg  [EW-1:0] entry,
     // room for one more row (depthwise) or group
     output wire          room,
@@ -49,12 +51,19 @@ module stripe_places #(
   localparam integer ROWS_I = ENTRIES >> PAIR;
   localparam [EW:0] ROWS_MAX = ROWS_I[EW:0];
   localparam [EW:0] GROUPS = DEPTH[EW:0];
-  localparam [EW-ZW-1:0] ONE_GROUP = 1;
+  localparam integer LAST_I = DEPTH - 1;
+  localparam [EW-ZW-1:0] LAST = LAST_I[EW-ZW-1:0];
 
   reg [EW:0] used;
   assign room = used < (dw ? ROWS_MAX : GROUPS);
   assign idle = used == {(EW + 1) {1'b0}};
 
+  function [EW-ZW-1:0] on(input [EW-ZW-1:0] place);
+    on = (place == LAST) ? {(EW - ZW) {1'b0}} : place + {{(EW - ZW - 1) {1'b0}}, 1'b1};
+  endfunction
+
+  wire [EW-ZW-1:0] place = entry[EW-1:ZW];
+  wire [EW-ZW-1:0] job_place = job_entry[EW-1:ZW];
   wire [EW-1:0] next_row, next_job_row;
   generate
     if (PAIR != 0) begin : g_two
@@ -64,8 +73,10 @@ module stripe_places #(
       assign next_row = {count[EW-2:ZW-1], 1'b0, count[ZW-2:0]};
       assign next_job_row = {jobs[EW-2:ZW-1], 1'b0, jobs[ZW-2:0]};
     end else begin : g_one
-      assign next_row = entry + {{(EW - 1) {1'b0}}, 1'b1};
-      assign next_job_row = job_entry + {{(EW - 1) {1'b0}}, 1'b1};
+      wire [ZW-1:0] chan = entry[ZW-1:0] + {{(ZW - 1) {1'b0}}, 1'b1};
+      wire [ZW-1:0] job_chan = job_entry[ZW-1:0] + {{(ZW - 1) {1'b0}}, 1'b1};
+      assign next_row = {(chan == {ZW{1'b0}}) ? on(place) : place, chan};
+      assign next_job_row = {(job_chan == {ZW{1'b0}}) ? on(job_place) : job_place, job_chan};
     end
   endgenerate
 
@@ -76,9 +87,9 @@ module stripe_places #(
       job_entry <= {EW{1'b0}};
     end else begin
       used <= used + {{EW{1'b0}}, take} - {{EW{1'b0}}, release_one};
-      if (in_end) entry <= dw ? next_row : {entry[EW-1:ZW] + ONE_GROUP, {ZW{1'b0}}};
+      if (in_end) entry <= dw ? next_row : {on(place), {ZW{1'b0}}};
       if (job_valid && job_ready) begin
-        job_entry <= dw ? next_job_row : {job_entry[EW-1:ZW] + ONE_GROUP, {ZW{1'b0}}};
+        job_entry <= dw ? next_job_row : {on(job_place), {ZW{1'b0}}};
       end
     end
   end
@@ -92,7 +103,7 @@ module stripe_places #(
       .clk      (clk),
       .rst      (rst),
       .flush    (restart),
-      .in_valid (in_end),
+      .in_valid (in_job_valid),
       .in_ready (job_in_ready),
       .in_data  (in_job),
       .out_valid(job_valid),
@@ -102,8 +113,8 @@ module stripe_places #(
   );
 
   generate
-    if (DEPTH < 2 || (DEPTH & (DEPTH - 1)) != 0) begin : g_illegal_depth
-      ILLEGAL_DEPTH_POWER_OF_TWO_FROM_2 u_illegal ();
+    if (DEPTH < 2 || (PAIR != 0 && (DEPTH & (DEPTH - 1)) != 0)) begin : g_illegal_depth
+      ILLEGAL_DEPTH_FROM_2_OF_PAIRS_POWER_OF_TWO u_illegal ();
     end
   endgenerate
 

@@ -206,6 +206,23 @@ class Shape:
         per_word = max(1, self.out_word // (16 << self.in_pitch))
         return ceil_div(slots, per_word) * max(1, ceil_div(width, self.out_word))
 
+    def out_lines(self, stripe: Stripe) -> int:
+        """Output lines of a stripe."""
+        if not self.pooled:
+            return stripe.lines
+        over = self.arg.pool_type in STRIDE_1 and not stripe.bottom
+        return (stripe.lines - int(over)) // POOL_STRIDE[self.arg.pool_type]
+
+    def out_behind(self, stripe: Stripe, channels: int) -> int:
+        """Narrow: words of a stripe that leave when its last sums have come.
+
+        Those of the last output line come while the last line of the stripe does.
+        """
+        lines = max(1, self.out_lines(stripe))
+        last = self.out_words(stripe) * channels // lines
+        coming = self.sweep(stripe) * self.config.post_share // stripe.lines
+        return max(last - coming, channels)
+
     def out_words(self, stripe: Stripe) -> int:
         """Words that leave for each channel of a stripe; a line that crosses a word counts twice.
 
@@ -214,13 +231,11 @@ class Shape:
         """
         word, pool = self.out_word, self.arg.pool_type
         if self.narrow and self.pooled:
-            over = pool in STRIDE_1
-            lines = stripe.lines - int(over and not stripe.bottom)
-            width = stripe.width - int(over and not stripe.right)
+            width = stripe.width - int(pool in STRIDE_1 and not stripe.right)
             stride = POOL_STRIDE[pool]
             windows = 1 if stride == NARROW_WORD else 2
             high = max(2, stride)  # lines of a window
-            return lines // stride * max(1, ceil_div(width // stride, windows)) * high
+            return self.out_lines(stripe) * max(1, ceil_div(width // stride, windows)) * high
         if self.on.flat:
             return stripe.pieces
         if not self.pooled:
