@@ -111,7 +111,7 @@ module ai_ram_arb #(
   assign we = writeback_gnt || load_gnt || window_wgnt;
   assign waddr = writeback_gnt ? writeback_word[AW-1:0] : load_gnt ? load_word[AW-1:0] : window_word;
   wire [PATH-1:0] window_be;
-  assign wbe   = writeback_gnt ? writeback_be : load_gnt ? load_be : window_be;
+  assign wbe = writeback_gnt ? writeback_be : load_gnt ? load_be : window_be;
   wire [8*PIECE-1:0] piece = load_gnt ? load_data[8*PIECE-1:0] : {(PIECE / 4) {window_wdata}};
   assign wdata = writeback_gnt ? writeback_data : {(PATH / PIECE) {piece}};
 

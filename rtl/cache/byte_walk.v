@@ -66,7 +66,7 @@ module byte_walk #(
   wire sub_last = quarter ? fourth : !half || sub[0];
 
   // up to the end of the block at most
-  wire [1:0] block_m1 = ~(x[1:0] & {2{&x[3:2]}});
+  wire [1:0] block_m1 = ~(x[1:0] &{2{&x[3:2]}});
   wire [1:0] limit_m1 = (block_m1 < most_m1) ? block_m1 : most_m1;
   wire line_end = rest[9:2] == 8'd0 && rest[1:0] <= limit_m1;
   wire [6:0] x_next = {1'b0, x} + {5'd0, limit_m1} + 7'd1;

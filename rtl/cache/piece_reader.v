@@ -99,10 +99,7 @@ module piece_reader (
   always @(posedge clk) begin
     if (step) begin
       quarter <= {
-        at[3:2],
-        at[3:2] + {1'b0, &at[1:0]},
-        at[3:2] + {1'b0, at[1]},
-        at[3:2] + {1'b0, |at[1:0]}
+        at[3:2], at[3:2] + {1'b0, &at[1:0]}, at[3:2] + {1'b0, at[1]}, at[3:2] + {1'b0, |at[1:0]}
       };
       turn <= fill - at[1:0];
       lanes <= first_lanes & last_lanes;

@@ -43,8 +43,8 @@ module piece_writer (
 
   // the map, registered on the way from the control to the walk
   reg [13:0] chans;
-  reg [8:0] height;
-  reg [9:0] width;
+  reg [ 8:0] height;
+  reg [ 9:0] width;
   // begun: the walk is set up; filling: steps are to be taken; out_valid: a piece waits for its grant
   reg begun, filling, out_valid, out_last;
   reg [31:0] out_data;
@@ -95,16 +95,17 @@ module piece_writer (
   );
 
   // ---- byte i of the word goes to the bytes i + turn of each quarter, modulo four
-  wire [1:0] turn = at[1:0] - from;
+  wire [ 1:0] turn = at[1:0] - from;
   wire [31:0] by_one = turn[0] ? {beat[23:0], beat[31:24]} : beat;
   wire [31:0] turned = turn[1] ? {by_one[15:0], by_one[31:16]} : by_one;
   // bytes from the beginning of the quarter on where the piece begins, into the next one
-  wire [6:0] bytes = ~(7'h7E << count_m1) << at[1:0];
+  wire [ 6:0] bytes = ~(7'h7E << count_m1) << at[1:0];
   wire [15:0] be;
   genvar g;
   generate
     for (g = 0; g < 16; g = g + 1) begin : g_be
-      localparam [1:0] QUARTER = g / 4;
+      localparam integer QUARTER_I = g / 4;
+      localparam [1:0] QUARTER = QUARTER_I[1:0];
       localparam [1:0] BEFORE = QUARTER - 2'd1;
       wire here = bytes[g%4] && at[3:2] == QUARTER;
       if (g < 4 || g % 4 == 3) begin : g_here

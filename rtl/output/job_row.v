@@ -33,18 +33,19 @@ module job_row #(
     output reg  [          14:0] row
 );
 
-  wire [9:0] chan = job[`JOB_CHAN];
-  wire [1:0] plane = job[`JOB_PLANE];
-  wire [8:0] gy = job[`JOB_GY];
-  wire [1:0] gl = 2'd2 - desc[`DESC_OP];  // log2 of the channels in a row
+  wire [ 9:0] chan = job[`JOB_CHAN];
+  wire [ 1:0] plane = job[`JOB_PLANE];
+  wire [ 8:0] gy = job[`JOB_GY];
+  wire [ 1:0] gl = 2'd2 - desc[`DESC_OP];  // log2 of the channels in a row
   wire [11:0] group = desc[`DESC_OUT32] ? {chan, plane} >> gl : {2'd0, chan >> gl};
-  wire [8:0] y = gy >> fl;
+  wire [ 8:0] y = gy >> fl;
 
   // the product that is made is the lines', is added is the lines'
   reg lines_made, lines_added;
-  reg [14:0] product;
-  wire [25:0] rows = (lines_made ? {3'd0, y} : group) *
-      (lines_made ? {9'd0, desc[`DESC_ORL]} : desc[`DESC_OCS]);
+  reg  [14:0] product;
+  wire [11:0] count = lines_made ? {3'd0, y} : group;
+  wire [13:0] each = lines_made ? {9'd0, desc[`DESC_ORL]} : desc[`DESC_OCS];
+  wire [25:0] rows = count * each;
   always @(posedge clk) begin
     product <= rows[14:0];
     if (!formed) row <= product + (lines_added ? row : desc[`DESC_DST]);

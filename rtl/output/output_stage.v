@@ -14,8 +14,8 @@
 
 module output_stage #(
     // array: pixels and output channels
-    parameter N_Y  = 4,
-    parameter N_Z  = 4,
+    parameter N_Y = 4,
+    parameter N_Z = 4,
     // bytes of a word of the AI RAM; 1: maps of 1x1 layers may be one line
     parameter PATH = 64,
     parameter FLAT = 0,
@@ -72,6 +72,8 @@ module output_stage #(
       wire [31:0] rd_data;
       wire [4:0] reached;
       wire in_first, complete;
+      // depthwise rows and neurons take one channel's place, and come on the lanes of their place in it
+      wire one_chan = desc[`DESC_DW] || desc[`DESC_MODE] == `MODE_FC;
       stripe_places #(
           .N_Z  (N_Z),
           .DEPTH(DEPTH),
@@ -80,7 +82,7 @@ module output_stage #(
           .clk         (clk),
           .rst         (rst),
           .restart     (start),
-          .dw          (desc[`DESC_DW]),
+          .dw          (one_chan),
           .in_job_valid(in_first),
           .in_job      (in_job),
           .in_end      (in_valid && in_end),
@@ -103,7 +105,7 @@ module output_stage #(
           .clk        (clk),
           .rst        (rst),
           .restart    (start),
-          .dw         (desc[`DESC_DW]),
+          .dw         (one_chan),
           .in_valid   (in_valid),
           .in_byte    (in_byte),
           .in_entry   (in_entry),

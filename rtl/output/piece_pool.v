@@ -43,9 +43,9 @@ module piece_pool (
 
   // ---- pairs of neighbours
   wire [31:0] p = bytes ^ {4{sgn, 7'd0}};
-  wire [7:0] right_0 = at_edge[0] ? p[7:0] : p[15:8];
-  wire [7:0] left_1 = s1 ? p[15:8] : p[23:16];
-  wire [7:0] right_1 = !s1 ? p[31:24] : at_edge[1] ? p[15:8] : p[23:16];
+  wire [ 7:0] right_0 = at_edge[0] ? p[7:0] : p[15:8];
+  wire [ 7:0] left_1 = s1 ? p[15:8] : p[23:16];
+  wire [ 7:0] right_1 = !s1 ? p[31:24] : at_edge[1] ? p[15:8] : p[23:16];
   reg [8:0] pair_0, pair_1;
   // ... of the line above: the first pair; the second one a cycle later, with its own line's
   reg [8:0] above_0, late_1, above_1;
@@ -64,7 +64,7 @@ module piece_pool (
   end
 
   // ---- first pixel, or both pairs of a line of a 4x4 window
-  reg [9:0] sum_0;
+  reg  [9:0] sum_0;
   wire [8:0] with_0 = four ? pair_1 : above_0;
   always @(posedge clk) begin
     if (en) begin
@@ -73,9 +73,9 @@ module piece_pool (
   end
 
   // ---- second pixel, or a 4x4 window
-  reg [11:0] sum_1;
+  reg  [11:0] sum_1;
   wire [11:0] from_1 = four ? sum_1 & {12{!first_2}} : {3'd0, above_1};
-  wire [9:0] with_1 = four ? sum_0 : {1'b0, late_1};
+  wire [ 9:0] with_1 = four ? sum_0 : {1'b0, late_1};
   always @(posedge clk) begin
     if (en) begin
       sum_1 <= is_max ? {4'd0, max2(from_1[7:0], with_1[7:0])} : from_1 + {2'd0, with_1};

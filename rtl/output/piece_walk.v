@@ -4,11 +4,12 @@
 //
 // How it works: the small arrays' out_walk. While a job is at work job_row forms the next one's first
 // row; from then on rows are only added. The walk is output line > part of it > channel > line of the
-// window, so that it can follow what comes. A part of an unpooled line is four pixels, one step. A part of pools of 2x2 is two windows,
-// four columns of two lines, and each of these two steps describes one of the pixels; stride 1 likewise,
-// where three columns are seen, and at the lower edge the last line twice. A 4x4 window is four steps,
-// and the last one describes the pixel. A depthwise row is walked as its channels' lines. With out32 a
-// job is the same byte of all sums: its channels are four apart.
+// window, so that it can follow what comes. A part of an unpooled line is four pixels, one step. A
+// part of pools of 2x2 is two windows, four columns of two lines, and each of these two steps
+// describes one of the pixels; stride 1 likewise, where three columns are seen, and at the lower edge
+// the last line twice. A 4x4 window is four steps, and the last one describes the pixel. A depthwise
+// row is walked as its channels' lines. With out32 a job is the same byte of all sums: its channels
+// are four apart.
 // Handshake: a read is made in each cycle with move while there is a job, and a window is begun when all
 // of it is there; r_* describe the read a cycle later, as long as move is low.
 `resetall

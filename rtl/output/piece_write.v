@@ -63,9 +63,9 @@ module piece_write #(
   // ---- what is read
   wire walk_idle, r_valid, r_out, r_whole, r_first;
   wire [14:0] r_row;
-  wire [5:0] r_at;
-  wire [3:0] r_mask;
-  wire [1:0] r_edge;
+  wire [ 5:0] r_at;
+  wire [ 3:0] r_mask;
+  wire [ 1:0] r_edge;
   piece_walk #(
       .N_Z(N_Z),
       .EW (EW)

@@ -29,7 +29,7 @@ module stripe_banks #(
     input  wire           clk,
     input  wire           rst,
     input  wire           restart,
-    // layer: depthwise rows, a byte comes on the lane of its place in the row
+    // layer: depthwise rows, or neurons; a byte comes on the lane of its place in the row
     input  wire           dw,
     // bytes of the post lanes, their entry, position of the first, end of the group or row; they are
     // the first ones of it

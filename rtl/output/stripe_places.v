@@ -27,7 +27,7 @@ module stripe_places #(
     input  wire          clk,
     input  wire          rst,
     input  wire          restart,
-    // layer: depthwise rows, one entry at a time
+    // layer: depthwise rows (or neurons), one entry at a time
     input  wire          dw,
     // the job of a group or row; its last bytes come; the entry that they belong to
     input  wire          in_job_valid,

@@ -69,7 +69,8 @@ class Engine:
         depth = GROUPS if n_z >= places // GROUPS else places // n_z
         if shape.narrow:
             depth = PLACES_NARROW
-        self.limit = (n_z * depth) >> int(shape.pair) if shape.arg.depthwise else depth
+        each = shape.arg.depthwise or (shape.narrow and shape.mode == FC)  # a place of one channel
+        self.limit = (n_z * depth) >> int(shape.pair) if each else depth
         self.post, self.last = 0, start
         self.released: list[int] = []
         self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
