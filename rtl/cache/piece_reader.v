@@ -64,7 +64,7 @@ module piece_reader (
   wire [2:0] used = into - from;
   wire [2:0] fill_next = {1'b0, fill} + {1'b0, count_m1} + 3'd1;
   wire step = unload_req && unload_gnt;
-  assign unload_req = asking && used[2:1] != 2'd3;
+  assign unload_req = asking && used < 3'd6;
   assign chan_end   = step && walk_chan_end;
 
   byte_walk #(
