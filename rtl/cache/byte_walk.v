@@ -81,8 +81,8 @@ module byte_walk #(
   wire [14:0] further = pixel ? {14'd0, row_on} : {1'b0, apart & {14{sub_last}}};
   wire [14:0] row_next = from_row + further;
 
-  // place of the block in the row
-  assign block = {row, quarter ? sub : half ? {sub[0], x[4]} : x[5:4]};
+  wire [5:0] place = quarter ? {sub, x[3:0]} : half ? {sub[0], x[4:0]} : x;
+  assign block = {row, place[5:4]};
   assign at = x[3:0];
   assign count_m1 = line_end ? rest[1:0] : limit_m1;
   assign chan_end = map_end && pixel;
@@ -116,6 +116,8 @@ module byte_walk #(
       end
     end
   end
+
+  wire unused = &{1'b0, place[3:0]};
 
 `ifdef FORMAL_byte_walk
   `include "byte_walk_props.vh"
