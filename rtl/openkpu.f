@@ -104,7 +104,9 @@ rtl/sequencer/loop_nest.v
 rtl/sequencer/plane_issue.v
 rtl/sequencer/sequencer.v
 rtl/side_tasks.v
+rtl/storage/ahb_beats.v
 rtl/storage/ahb_master.v
+rtl/storage/dma_cutter.v
 rtl/storage/dma_distributor.v
 rtl/storage/dma_fault.v
 rtl/storage/dma_read_channel.v

@@ -209,7 +209,7 @@ module map_mover #(
       .done(read_done)
   );
 
-  wire unused = &{1'b0, pixel_beat[`BEAT_LAST], map_chans_m1[13:10]};
+  wire unused = &{1'b0, map_chans_m1[13:10]};
 
 endmodule
 
