@@ -89,7 +89,7 @@
   wire [4*(TAG_W+22)-1:0] f_olds = \u_beats.u_oldest.g_four.f_all ;
   wire [2:0] f_put = \u_beats.put , f_gen_no = \u_beats.gen , f_old = \u_beats.old ;
   wire [2:0] f_count = f_put - f_old;
-  // rows that hold a command, and those that hold a good one or none: a legal one, on which both memories agree
+  // rows that hold a command, and those that hold none or a good one: legal, and both memories agree
   wire [3:0] f_held, f_good;
   genvar f_r;
   generate
@@ -108,16 +108,15 @@
   localparam F_IS_FIRST = 41;
   localparam F_REM = 36;
   localparam F_SIZE = 33;
-  function f_of_row;  // a beat is one of the command of its number
+  function f_of_row;  // a beat is one of the command of its number, and legal itself
     input [F_BEAT-1:0] beat;
     reg [F_ROW-1:0] row;
-    reg [9:0] passed;
     begin
       row = f_rows[F_ROW*beat[F_NO+:2]+:F_ROW];
-      passed = {5'd0, row[37:33] - beat[F_REM+:5]};
-      f_of_row = f_held[beat[F_NO+:2]] && beat[F_REM+:5] != 0 && beat[F_REM+:5] <= row[37:33] && beat[0] == row[0] &&
-          beat[F_SIZE+:3] == row[40:38] && beat[F_IS_FIRST] == (passed == 0) && beat[F_POP] == (row[0] && row[41]) &&
-          beat[32:11] == row[32:11] && beat[10:1] == row[10:1] + (passed << row[40:38]);
+      f_of_row = f_held[beat[F_NO+:2]] && beat[F_REM+:5] <= row[37:33] && beat[0] == row[0] &&
+          beat[F_SIZE+:3] == row[40:38] && beat[F_IS_FIRST] == (beat[F_REM+:5] == row[37:33]) &&
+          beat[F_POP] == (row[0] && row[41]) && beat[32:11] == row[32:11] &&
+          (!beat[F_IS_FIRST] || beat[10:1] == row[10:1]) && f_legal(beat[32:1], beat[F_REM+:5], beat[F_SIZE+:3]);
     end
   endfunction
   // beat b is the one after a
@@ -125,7 +124,8 @@
     input [F_BEAT-1:0] a, b;
     f_next = (a[F_REM+:5] == 5'd1) ? (b[F_IS_FIRST] && b[F_NO+:3] == a[F_NO+:3] + 3'd1) :
         (!b[F_IS_FIRST] && b[F_NO+:3] == a[F_NO+:3] && b[F_REM+:5] == a[F_REM+:5] - 5'd1 &&
-         b[32:11] == a[32:11] && b[10:1] == a[10:1] + (10'd1 << a[F_SIZE+:3]) && b[F_SIZE+:3] == a[F_SIZE+:3] && b[0] == a[0]);
+         b[32:11] == a[32:11] && b[10:1] == a[10:1] + (10'd1 << a[F_SIZE+:3]) && b[F_SIZE+:3] == a[F_SIZE+:3] &&
+         b[0] == a[0]);
   endfunction
   wire [F_ROW-1:0] f_old_row = f_rows[F_ROW*f_old[1:0]+:F_ROW];
   wire [2:0] f_ap_no = (dp_valid && dp_ends) ? f_old + 3'd1 : f_old;
@@ -213,7 +213,8 @@
       chain : assert ((!(dp_valid && ap_valid) || f_next(f_dp, f_ap)) &&
           (!(dp_valid && !ap_valid && f_gen) || f_next(f_dp, f_gen_beat)) &&
           (!(ap_valid && f_gen) || f_next(f_ap, f_gen_beat)));
-      //: A beat is one of its command: address, size, direction, and how many come behind it.
+      //: A beat is one of its command: block, size, direction, how many come behind it, the address of
+      //: the first one; those of the others follow by the chain.
       beats_of_command : assert ((!dp_valid || f_of_row(f_dp)) && (!ap_valid || f_of_row(f_ap)) &&
           (!gen_valid || f_of_row(f_gen_beat)));
       //: (invariant) Commands are numbered in order, not more than four are held, and the generator is behind the

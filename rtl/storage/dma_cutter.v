@@ -10,9 +10,9 @@
 // holds zero otherwise, so that an OR merges the four; it enters the memory in the first cycle in which
 // no burst is taken. A request of no bytes is dropped there.
 // Handshake: a requester waits while both rows of its channel or one of the registers are full, and
-// while a channel before it in the order of the bursts offers a request. `burst` follows sel in the
-// same cycle and is valid while live[sel]; `take` accepts it. A burst begins beyond the last address
-// when the one before it ended there.
+// while a channel before it in the order of the bursts offers a request. `sel` follows next_sel a
+// cycle later; `burst` is its next burst while live[sel], and `take` accepts it. A burst begins beyond
+// the last address when the one before it ended there.
 
 `resetall
 `timescale 1ns / 1ps
@@ -40,8 +40,10 @@ module dma_cutter #(
     // channels with a request at work, and with no request at all
     output reg  [            3:0] live,
     output wire [            3:0] idle,
-    // next burst of a channel, its words - 1; it is taken
-    input  wire [            1:0] sel,
+    // the channel whose turn it is in the next cycle, and now; its next burst, the words of that - 1;
+    // it is taken
+    input  wire [            1:0] next_sel,
+    output wire [            1:0] sel,
     input  wire                   take,
     output wire [`BURST_BITS-1:0] burst,
     output wire [            3:0] burst_less
@@ -109,6 +111,13 @@ module dma_cutter #(
   wire wrap;
   wire [WORD_W-1:0] word;
 
+  // its row, and that of a request on its way
+  reg [2:0] row_sel;
+  assign sel = row_sel[1:0];
+  // a channel asks for no burst in the cycle in which its phase changes
+  always @(posedge clk) row_sel <= {phase[next_sel], next_sel};
+  wire [2:0] new_sel = {phase[coming_sel] ^ live[coming_sel], coming_sel};
+
   wire [3:0] mask = MASKS[4*sel+:4];
   // words - 1 up to the end of the block
   wire [3:0] most = mask & ~word[3:0];
@@ -136,9 +145,6 @@ module dma_cutter #(
   assign burst[`BURST_WRAP] = wrap;
 
   // what stays through all bursts of a request, and what each one changes
-  wire [2:0] row_sel = {phase[sel], sel};
-  wire [2:0] new_sel = {phase[coming_sel] ^ live[coming_sel], coming_sel};
-
   ram_1r1w_async #(
       .WIDTH(`OWNER_BITS + OW),
       .DEPTH(8)

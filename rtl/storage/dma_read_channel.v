@@ -6,8 +6,8 @@
 // How it works: `used` counts the words that stand in the FIFO or are on their way. A burst is wanted
 // while the channel has a request at work and the FIFO has room for the longest burst, so no word is
 // ever lost, whatever the other channels do.
-// Handshake: `want` is a register; take accepts the burst, whose words are added to `used`, and want
-// is low in the cycle behind it. push writes a word (there is always room). Stream: valid/ready, the
+// Handshake: `next` asks for a burst in the next cycle; take accepts one, whose words are added to
+// `used`, and next is low meanwhile. push writes a word (there is always room). Stream: valid/ready, the
 // consumer waits; off and cnt are the bytes of a word that belong to the request. flush drops
 // everything. A failed channel wants nothing more; what its FIFO holds can be read.
 
@@ -33,9 +33,10 @@ module dma_read_channel #(
     input  wire                      flush,
     input  wire                      run,
     input  wire                      failed,
-    // the channel has a request at work, wants a burst of it, which is taken: its words - 1
+    // the channel has a request at work, wants a burst of it in the next cycle; one is taken: its
+    // words - 1
     input  wire                      live,
-    output wire                      want,
+    output wire                      next,
     input  wire                      take,
     input  wire [               3:0] take_less,
     // words from the distributor
@@ -63,7 +64,6 @@ module dma_read_channel #(
   // credits
   // -------------------------------------------------------------------------------------------
   reg  [  NW-1:0] used;
-  reg             wants;
   wire            pop = out_valid && out_ready;
   // what a burst adds, less one; without one: -1
   wire [NW+3 : 0] more = {{NW{!take}}, take_less | {4{!take}}};
@@ -71,15 +71,13 @@ module dma_read_channel #(
 
   always @(posedge clk) begin
     if (rst || flush) begin
-      used  <= {NW{1'b0}};
-      wants <= 1'b0;
+      used <= {NW{1'b0}};
     end else begin
-      used  <= sum[NW:1];
-      wants <= live && !take && used <= FULL_C;
+      used <= sum[NW:1];
     end
   end
 
-  assign want = wants && !failed;
+  assign next = live && !take && used <= FULL_C && !failed;
 
   // -------------------------------------------------------------------------------------------
   // FIFO

@@ -3,18 +3,18 @@
 // dma_read_ctrl: the read controller of the DMAC (claim C4 of docs/patent.md section 5). It chooses
 // all bursts, writes too.
 //
-// How it works: every channel proposes its next burst when its FIFO has room for it. Reads go in
-// the order list > pixel > bias > weight: pixels are requested only when everything needed before
-// them was read, so whatever else is read at that time is needed later. Writes and reads alternate
-// when both have something to do. The burst that is chosen is taken from its channel into registers,
-// and offered to the master from there, so that choice and check are two short paths. One is chosen
-// when the master has room for it, so that it does not go before a more urgent one that comes later;
-// earlier only behind a burst of one beat. At most one command per cycle goes to the master.
-// A burst outside the blocks of 1 KiB that may be read or written, or beyond the end of the addresses,
-// is not given to the master: `refuse` tells of it for a cycle, with the command at cmd. One whose
-// channel fails before it is given is dropped.
-// Handshake: want/take with the channels, valid/ready with the master; `hold` stops new bursts and
-// drops the chosen one, `refuse_hold` lets a burst that must be refused wait.
+// How it works: a read channel asks for a burst a cycle before, when its FIFO has room for it; in that
+// cycle the one is found whose turn it is. Reads go in the order list > pixel > bias > weight: pixels
+// are requested only when everything needed before them was read, so whatever else is read at that
+// time is needed later. Writes and reads alternate when both have something to do. The burst that is
+// chosen is taken from its channel into registers, and offered to the master from there, so that
+// choice and check are two short paths. One is chosen when the master has room for it, so that it does
+// not go before a more urgent one that comes later; earlier only behind a burst of one beat. At most
+// one command per cycle goes to the master. A burst outside the blocks of 1 KiB that may be read or
+// written, or beyond the end of the addresses, is not given to the master: `refuse` reports it for a
+// cycle, with the command at cmd. One whose channel fails before it is given is dropped.
+// Handshake: channels wait until their burst is taken, the chosen burst waits for cmd_ready; `hold`
+// stops new bursts and drops the chosen one, `refuse_hold` lets a burst that must be refused wait.
 
 `resetall
 `timescale 1ns / 1ps
@@ -37,10 +37,12 @@ module dma_read_ctrl #(
     input  wire [            4:0] failing,
     // what may be read and written
     input  wire [`GUARD_BITS-1:0] guard,
-    // read channels that want a burst, 0 list, 1 bias, 2 weight, 3 pixel; the one whose turn it is,
-    // the burst of that one, which is taken
-    input  wire [            3:0] rd_want,
-    output reg  [            1:0] rd_sel,
+    // read channels that want a burst in the next cycle, 0 list, 1 bias, 2 weight, 3 pixel; the one
+    // whose turn it is then
+    input  wire [            3:0] rd_next,
+    output reg  [            1:0] rd_next_sel,
+    // those that want one now; the burst of the one whose turn it is, which is taken
+    output reg  [            3:0] rd_want,
     output wire                   rd_take,
     input  wire [`BURST_BITS-1:0] rd_burst,
     // proposal of the write channel
@@ -71,15 +73,20 @@ module dma_read_ctrl #(
   wire go = (rd_any || store_want) && free && !hold;
 
   always @* begin
-    if (rd_want[0]) begin
-      rd_sel = 2'd0;
-    end else if (rd_want[3]) begin
-      rd_sel = 2'd3;
-    end else if (rd_want[1]) begin
-      rd_sel = 2'd1;
+    if (rd_next[0]) begin
+      rd_next_sel = 2'd0;
+    end else if (rd_next[3]) begin
+      rd_next_sel = 2'd3;
+    end else if (rd_next[1]) begin
+      rd_next_sel = 2'd1;
     end else begin
-      rd_sel = 2'd2;
+      rd_next_sel = 2'd2;
     end
+  end
+
+  always @(posedge clk) begin
+    if (rst || hold) rd_want <= 4'd0;
+    else rd_want <= rd_next;
   end
 
   wire [`BURST_BITS-1:0] burst = choose_wr ? store_burst : rd_burst;

@@ -4,6 +4,15 @@
     from_reset : assume (rst);
   end
 
+  // the channel whose turn it is
+  reg [1:0] f_sel;
+  reg [3:0] f_next;
+  reg f_held = 1'b1;
+  always @(posedge clk) begin
+    f_sel  <= rd_next_sel;
+    f_next <= rd_next;
+    f_held <= rst || hold;
+  end
   // the burst that was taken last
   reg f_taken = 1'b0;
   reg f_write;
@@ -28,7 +37,7 @@
     end
     if (f_take) begin
       f_write <= store_take;
-      f_chan  <= store_take ? 3'd4 : {1'b0, rd_sel};
+      f_chan  <= store_take ? 3'd4 : {1'b0, f_sel};
       f_cmd   <= f_cmd_now;
       f_wrap  <= f_burst[`BURST_WRAP];
     end
@@ -43,11 +52,11 @@
   always @(posedge clk) begin
     if (!rst) begin
       //: The burst of a read channel is a read of that channel.
-      if (rd_want != 0) read_named : assume (!f_rd_cmd[`CMD_WRITE] && f_rd_tag[`DMA_TAG_CHAN] == {1'b0, rd_sel});
+      if (rd_want != 0) read_named : assume (!f_rd_cmd[`CMD_WRITE] && f_rd_tag[`DMA_TAG_CHAN] == {1'b0, f_sel});
       //: That of the write channel is a write.
       if (store_want) write_named : assume (f_store_cmd[`CMD_WRITE] && f_store_tag[`DMA_TAG_CHAN] == 3'd4);
       //: At most one burst is taken in a cycle, of a channel that proposes one.
-      one_taken : assert (!(rd_take && !rd_want[rd_sel]) && !(store_take && (rd_take || !store_want)));
+      one_taken : assert (!(rd_take && !rd_want[f_sel]) && !(store_take && (rd_take || !store_want)));
       //: A command is a burst that a channel proposed: address, length, direction, owner and channel.
       if (cmd_valid || refuse) as_proposed : assert (f_taken && cmd == f_cmd);
       //: A burst outside its window or beyond the last address never goes to the master.
@@ -63,8 +72,10 @@
       //: Nothing is taken or given while bursts are held.
       if (hold) held : assert (!cmd_valid && !refuse && !f_take);
       //: The order of reads is list, pixel, bias, weight.
-      if (rd_take) order : assert (rd_sel == 0 || (!rd_want[0] && (rd_sel == 3 || (!rd_want[3] &&
-          (rd_sel == 1 || !rd_want[1])))));
+      if (rd_take) order : assert (f_sel == 0 || (!rd_want[0] && (f_sel == 3 || (!rd_want[3] &&
+          (f_sel == 1 || !rd_want[1])))));
+      //: What a channel asks for is wanted in the next cycle, unless bursts are held.
+      wants : assert (rd_want == (f_held ? 4'd0 : f_next));
       //: Reads and writes alternate: neither waits for more than one of the other.
       if (f_take && store_want && rd_want != 0) alternate : assert (store_take == f_read_last);
       //: No deadlock: a burst that may go is offered, one that may not is refused.

@@ -174,6 +174,8 @@ module dmac #(
   wire [  4*`BEAT_BITS-1:0] out_beat;
   wire [               3:0] rd_live;
   wire [               3:0] rd_want;
+  wire [               3:0] rd_next;
+  wire [               1:0] rd_next_sel;
   wire [               1:0] rd_sel;
   wire                      rd_take;
   wire [   `BURST_BITS-1:0] rd_burst;
@@ -201,6 +203,7 @@ module dmac #(
       .req({pixel_req, weight_req, bias_req, list_req}),
       .live(rd_live),
       .idle(rd_idle),
+      .next_sel(rd_next_sel),
       .sel(rd_sel),
       .take(rd_take),
       .burst(rd_burst),
@@ -222,7 +225,7 @@ module dmac #(
           .run(run),
           .failed(failed[c]),
           .live(rd_live[c]),
-          .want(rd_want[c]),
+          .next(rd_next[c]),
           .take(rd_take && rd_sel == c),
           .take_less(rd_less),
           .push(push[c]),
@@ -306,8 +309,9 @@ module dmac #(
       .refuse_hold(mst_err_valid),
       .failing(failing),
       .guard(guard),
+      .rd_next(rd_next),
+      .rd_next_sel(rd_next_sel),
       .rd_want(rd_want),
-      .rd_sel(rd_sel),
       .rd_take(rd_take),
       .rd_burst(rd_burst),
       .store_want(w_want),

@@ -89,6 +89,7 @@ class Bench:
         start_clock(dut)
         width = int(dut.AHB_W.value) // 8
         self.guard = layout("guard")
+        self.want = [False] * 4  # channels that want a burst in the next cycle
         self.ow = width.bit_length() - 1
         self.tag = layout("dma_tag", OW=self.ow, OWNER_BITS=OWNER)
         self.tag_bits = sum(bits for _, bits in self.tag.values())
@@ -123,8 +124,8 @@ class Bench:
     def propose(self, chance: dict[str, float]) -> tuple[dict[int, Burst], Burst | None]:
         """Drive the proposals of all channels, noise where there is none; those that there are."""
         dut, all_reads = self.dut, [self.burst(chan, chance["one"]) for chan in range(4)]
-        want = [random.random() < chance["want"] for _ in range(4)]
-        dut.rd_want.value = join_words(want, 1)
+        want, self.want = self.want, [random.random() < chance["want"] for _ in range(4)]
+        dut.rd_next.value = join_words(self.want, 1)
         store = self.burst(STORE, chance["one"])
         stores = random.random() < chance["store"]
         dut.store_want.value, dut.store_burst.value = int(stores), self.packed(store)
@@ -171,8 +172,11 @@ async def check(bench: Bench, cycles: int) -> dict[str, int]:
         await ReadOnly()
         said, burst = model.outputs(now, reads, store), model.chosen
         winner, when = said["winner"], f"cycle {cycle}"
-        taken = int(dut.rd_take.value) << int(dut.rd_sel.value) | int(dut.store_take.value) << STORE
-        assert taken == (1 << winner.chan if winner else 0), f"{when}: {winner}"
+        taken = int(dut.rd_take.value), int(dut.store_take.value)
+        stores = winner is not None and winner.chan == STORE
+        assert taken == (winner is not None and not stores, stores), f"{when}: {winner}"
+        following = [chan for chan in ORDER if bench.want[chan]]
+        assert not following or int(dut.rd_next_sel.value) == following[0], when
         assert int(dut.chosen.value) == (burst is not None), when
         assert int(dut.cmd_valid.value) == said["valid"], f"{when}: {burst}, {now}"
         assert int(dut.refuse.value) == said["refuse"], f"{when}: {burst}, {now}"
@@ -186,6 +190,8 @@ async def check(bench: Bench, cycles: int) -> dict[str, int]:
             seen["behind"] += winner is not None
         await RisingEdge(dut.clk)
         model.step(said)
+        if now["hold"]:  # what is asked for meanwhile is forgotten
+            bench.want = [False] * 4
     return seen
 
 
