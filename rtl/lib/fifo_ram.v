@@ -59,6 +59,8 @@ module fifo_ram #(
   wire [COUNT_W:0] counted = {stored, 1'b1} + {{COUNT_W{fetch}}, push};
 
   assign count = stored + {{(COUNT_W - 1) {1'b0}}, out_valid};
+  wire unused = &{1'b0, counted[0]};
+
   assign in_ready = (count != FULL);
 
   // a word is read when it is stored, and none is written to its place before that

@@ -77,6 +77,8 @@ module dma_read_channel #(
     end
   end
 
+  wire unused = &{1'b0, more, sum[0]};
+
   assign next = live && !take && used <= FULL_C && !failed;
 
   // -------------------------------------------------------------------------------------------

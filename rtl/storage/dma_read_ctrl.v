@@ -129,6 +129,9 @@ module dma_read_ctrl #(
     end
   end
 
+  // whose burst it is counts here, and its block
+  wire unused = &{1'b0, addr[9:0], tag};
+
 `ifdef FORMAL_dma_read_ctrl
   `include "dma_read_ctrl_props.vh"
 `endif

@@ -238,8 +238,8 @@ module dma_write #(
     end
   end
 
-  // the address of a request is one of a bus word
-  wire _unused_ok = &{1'b0, req_addr[OW-1:0]};
+  // the address of a request is one of a bus word; below the sum is its carry
+  wire unused = &{1'b0, req_addr[OW-1:0], held_next[0]};
 
 `ifdef FORMAL_dma_write
   `include "dma_write_props.vh"
