@@ -36,7 +36,10 @@ module control #(
     parameter FLAT        = 0,
     // channels whose parameters there is room for
     parameter PARAM_CHANS = 2048,
-    // derived, not to be set
+    // derived, not to be set: layers between decoder and array, the one at work among them, one for every
+    // four lanes: a small array computes longer than the weights and tables of a later layer take
+    parameter QUEUE       = (N_Y * N_Z < 8) ? 1 : (N_Y * N_Z < 16) ? 2 : 4,
+    // widths of a bus offset and a count
     parameter OW          = $clog2(AHB_W / 8),
     parameter CW          = OW + 1
 ) (
@@ -320,7 +323,8 @@ module control #(
   dispatcher #(
       .N_Z      (N_Z),
       .WBUF_ROWS(WBUF_ROWS),
-      .PAR_ROWS (PARAM_CHANS / N_Z)
+      .PAR_ROWS (PARAM_CHANS / N_Z),
+      .QUEUE    (QUEUE)
   ) u_dispatch (
       .clk(clk),
       .rst(rst),

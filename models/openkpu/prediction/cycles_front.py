@@ -22,7 +22,6 @@ from openkpu.prediction.cycles_shape import POOL, Shape
 # layer_decode: from the last word of a layer to the descriptor, besides the steps of the blocks
 DECODE = 25
 DECODE_FC = 33  # the vector's length is divided, which is known later
-QUEUE = 4  # layers between decoder and array; cycles from its end to its head
 BURST = 12  # layers that a host pushes at a time
 PUSH = 2  # cycles of a word that a host pushes: two accesses
 HOST_SERVES = 10  # cycles from the interrupt to the first word of the next burst of layers
@@ -160,10 +159,11 @@ class Front:
         """Read for one layer after the other: words, tables, weights; True: who goes on has to
         release something first."""
         given: float = 0  # all have taken the layer before
+        queue = self.config.layer_queue
         for number, shape in enumerate(self.shapes):
-            while len(self.pops) < number - QUEUE:
+            while len(self.pops) < number - queue:
                 yield self._next()
-            given = max(given, self.pops[number - QUEUE - 1] + 1 if number > QUEUE else 0)
+            given = max(given, self.pops[number - queue - 1] + 1 if number > queue else 0)
             while self.bus.now < given and not self._next():
                 yield False
             words = self._words(number, given)
@@ -312,9 +312,10 @@ class Front:
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""
         at = self.until(self.decoded, layer)
-        if layer >= QUEUE:
-            at = max(at, self.pops[layer - QUEUE] + 1)
-        return max(at + QUEUE, self.pops[layer - 1] + 1 if layer else 0)
+        queue = self.config.layer_queue  # a layer walks through as many places
+        if layer >= queue:
+            at = max(at, self.pops[layer - queue] + 1)
+        return max(at + queue, self.pops[layer - 1] + 1 if layer else 0)
 
     def row(self, number: int) -> int:
         """Cycle in which a row of weights of the layer at work was complete."""
