@@ -22,11 +22,11 @@ module control #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // rows of the AI RAM, the weight buffer and the tile buffer, bytes of a tile word
+    // rows of the AI RAM, the weight buffer and the tile buffer, bytes of a tile word, 64 at most
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
-    parameter TILE_W      = 64,
+    parameter TILE_WORD   = 64,
     // there is an engine for pooling tasks
     parameter POOLS       = 1,
     // there are lanes for products of float16 matrices
@@ -292,7 +292,7 @@ module control #(
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
       .TILE_ROWS  (TILE_ROWS),
-      .TILE_W     (TILE_W),
+      .TILE_WORD  (TILE_WORD),
       .POOLS      (POOLS),
       .FP16       (FP16),
       .KEEP       (KEEP),

@@ -16,7 +16,7 @@
 module layer_share #(
     // pixels of the array, bytes of a tile word
     parameter N_Y    = 4,
-    parameter TILE_W = 64
+    parameter TILE_WORD = 64
 ) (
     // clock
     input  wire        clk,
@@ -33,14 +33,14 @@ module layer_share #(
     output reg  [ 3:0] share
 );
 
-  localparam TB = $clog2(TILE_W);
+  localparam TB = $clog2(TILE_WORD);
 
   wire [6:0] mask = (7'd1 << swl) - 7'd1;
   wire [6:0] rest = kw[6:0] & mask;
   wire [6:0] width = (rest == 7'd0) ? mask + 7'd1 : rest;
   wire [6:0] chunks = (width + N_Y[6:0] - 7'd1) >> $clog2(N_Y);
   // at most 64 * 4 bytes
-  wire [8:0] words = (({2'd0, width} << stride) + TILE_W[8:0] - 9'd1) >> TB;
+  wire [8:0] words = (({2'd0, width} << stride) + TILE_WORD[8:0] - 9'd1) >> TB;
   wire [3:0] pitch = 4'd4 + {2'd0, ip};
   wire [3:0] packed_l = (pitch < TB[3:0]) ? TB[3:0] - pitch : 4'd0;  // log2 of channels in a word
 
