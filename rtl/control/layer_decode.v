@@ -14,6 +14,7 @@
 `default_nettype none
 `include "openkpu_fields.vh"
 `include "openkpu_regs.vh"
+`include "layer_steps.vh"
 
 module layer_decode #(
     // bus width; pixels and output channels of the array, bits of a weight
@@ -275,17 +276,51 @@ module layer_decode #(
   wire [16:0] wlen, wlast;
   wire [35:0] addc;
   wire [15:0] wrows;
-  layer_steps #(
+  wire run, again;
+  wire clear = rst || leave || (drop && !full);
+  wire [`STEP_OPERAND_BITS-1:0] step_left, step_right, step_target;
+  wire [  `STEP_WHAT_BITS-1:0] step_what;
+  wire [`STEP_RESULT_BITS-1:0] step_result;
+  wire [ `STEP_CHECK_BITS-1:0] step_check;
+  layer_steps u_steps (
+      .clk   (clk),
+      .clear (clear),
+      .begun (full || word > `ARG_WORD_KERNEL_POOL_TYPE_CFG),
+      .full  (full),
+      .mode  (mode),
+      .dw    (dw),
+      .two   (ew && !one_map),
+      .out32 (out32),
+      .kept  (kept),
+      .pools (pools),
+      .side  (side),
+      .again (again),
+      .run   (run),
+      .left  (step_left),
+      .right (step_right),
+      .what  (step_what),
+      .target(step_target),
+      .result(step_result),
+      .check (step_check),
+      .over  (over)
+  );
+  layer_alu #(
       .N_Z        (N_Z),
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
       .KEEP       (KEEP)
-  ) u_steps (
+  ) u_alu (
       .clk        (clk),
       .rst        (rst),
-      .clear      (leave || (drop && !full)),
-      .begun      (full || word > `ARG_WORD_KERNEL_POOL_TYPE_CFG),
-      .full       (full),
+      .clear      (clear),
+      .run        (run),
+      .left       (step_left),
+      .right      (step_right),
+      .what       (step_what),
+      .target     (step_target),
+      .dest       (step_result),
+      .check      (step_check),
+      .again      (again),
       .desc       (desc),
       .c_m1       (c_m1),
       .o_m1       (o_m1),
@@ -300,7 +335,6 @@ module layer_decode #(
       .kernel_m1  (kernel_m1),
       .stride     (stride),
       .share      (share),
-      .over       (over),
       .bad_size   (bad_steps),
       .bad_place  (bad_place),
       .bad_weights(bad_weights),

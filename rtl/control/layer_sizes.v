@@ -140,17 +140,17 @@ module layer_sizes #(
     end
   endgenerate
 
-  // the most lines' rows and channels; more than 1024 of a 1x1 convolution alone
-  localparam [4:0] ROWS_MOST = 5'd15;
-  localparam [13:0] CHANS_MOST = 14'd1024;
+  // a line has 15 rows at most; there are more than 1024 channels of a 1x1 convolution alone
+  wire wide_line = irl[4];
+  wire over_1024 = n_c[13:11] != 3'd0 || (n_c[10] && n_c[9:0] != 10'd0);
   wire one = n_ow == 11'd1 && n_oh == 10'd1;
   wire bad_out = pools ? whole_map && !one : fp16[0] ? bad_rows : n_ow != want_ow || n_oh != want_oh;
   always @(posedge clk) begin
     n_kw <= flat ? all_pixels : fc ? 11'd1 : pick ? n_ow : n_w & ~{9'd0, left_over};
     n_kh <= (fc || flat) ? 10'd1 : pick ? n_oh : n_h & ~{8'd0, left_over};
     swl <= flat ? 3'd6 : narrow ? 3'd4 : (reduces || kp == 2'd1) ? 3'd5 : 3'd6;
-    bad <= bad_out || irl > ROWS_MOST || ((dw || pools) && n_c != {3'd0, n_o}) || many ||
-        (n_c > CHANS_MOST && (!chan || pools));
+    bad <= bad_out || wide_line || ((dw || pools) && n_c != {3'd0, n_o}) || many ||
+        (over_1024 && (!chan || pools));
   end
 
   layer_share #(
