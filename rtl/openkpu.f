@@ -16,14 +16,14 @@ rtl/control/control.v
 rtl/control/dispatcher.v
 rtl/control/error_ctrl.v
 rtl/control/fetch_ctrl.v
+rtl/control/layer_alu.v
 rtl/control/layer_decode.v
 rtl/control/layer_flags.v
 rtl/control/layer_moves.v
-rtl/control/layer_place.v
 rtl/control/layer_runner.v
-rtl/control/layer_serial.v
 rtl/control/layer_share.v
 rtl/control/layer_sizes.v
+rtl/control/layer_steps.v
 rtl/control/list_check.v
 rtl/control/list_reader.v
 rtl/control/pixel_ctrl.v

@@ -4,8 +4,8 @@
 //
 // How it works: a descriptor goes to fetch_ctrl, to the weight and the parameter loader, which run
 // ahead, and into the array's queue, in registers. Each takes it when it is free; the decoder continues
-// when all have taken it, so one layer more than the queue holds is fetched ahead. weight_keep decides whether a stream's weights stay in the
-// buffer; if they do, the weight loader is skipped.
+// when all have taken it, so one layer more than the queue holds is fetched ahead. weight_keep decides
+// whether a stream's weights stay in the buffer; if they do, the weight loader is skipped.
 // Handshake: d is valid/ready; fetch_start, weight_load_start and param_load_start are given while
 // the busy of each is low; the queue is valid with q_pop. A layer walks to the head for some cycles:
 // q_empty, not q_valid, tells whether layers are left.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_alu: does the steps of layer_steps' table.
+// layer_alu: what is computed of a layer, and checked, by the steps of layer_steps' table.
 //
 // How it works: there is one multiplier, whose product stands until the next multiplication, one adder that
 // compares as well, and a file of 16 registers. Operands are those registers, slices of the product
 // and fields of the layer; other results are fields of the descriptor.
-// Handshake: a step in each cycle with run. clear forgets the layer; the place of the inference's pixels
-// stays, from a first layer to the next reset.
+// Handshake: begun and full as layer_steps has them; over stays with all results until clear, which
+// forgets the layer. The place of the inference's pixels stays, from a first layer to the next reset.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -22,55 +22,49 @@ module layer_alu #(
     // derived, not to be set: width of a bank number
     parameter ZW          = $clog2(N_Z)
 ) (
-    // clock, synchronous reset, forget this layer
-    input  wire                          clk,
-    input  wire                          rst,
-    input  wire                          clear,
-    // a step: operands, what is done, where the result goes, what is checked; the row once more
-    input  wire                          run,
-    input  wire [`STEP_OPERAND_BITS-1:0] left,
-    input  wire [`STEP_OPERAND_BITS-1:0] right,
-    input  wire [   `STEP_WHAT_BITS-1:0] what,
-    input  wire [`STEP_OPERAND_BITS-1:0] target,
-    input  wire [ `STEP_RESULT_BITS-1:0] dest,
-    input  wire [  `STEP_CHECK_BITS-1:0] check,
-    output wire                          again,
+    // clock, synchronous reset, forget this layer; words 0 to 4 are there, all are
+    input  wire                  clk,
+    input  wire                  rst,
+    input  wire                  clear,
+    input  wire                  begun,
+    input  wire                  full,
     // fields of the layer, and those that the descriptor does not have: channels less one, a load's
     // channels, loads less one, the constant term of a channel, 3x3 weights are looked at
-    input  wire [        `DESC_BITS-1:0] desc,
-    input  wire [                  13:0] c_m1,
-    input  wire [                   9:0] o_m1,
-    input  wire [                  10:0] coef,
-    input  wire [                   5:0] loads_m1,
-    input  wire [                  35:0] term,
+    input  wire [`DESC_BITS-1:0] desc,
+    input  wire [          13:0] c_m1,
+    input  wire [           9:0] o_m1,
+    input  wire [          10:0] coef,
+    input  wire [           5:0] loads_m1,
+    input  wire [          35:0] term,
     // rows between channel groups: of words 8 and 7 as they come, and whether they count
-    input  wire [                   1:0] load_apart,
-    input  wire [                  14:0] word_apart,
-    input  wire [                   1:0] apart,
+    input  wire [           1:0] load_apart,
+    input  wire [          14:0] word_apart,
+    input  wire [           1:0] apart,
     // window of a pooling task in one direction, that of pixels with side
-    output reg                           side,
-    input  wire [                   3:0] pad,
-    input  wire [                   3:0] kernel_m1,
-    input  wire [                   4:0] stride,
+    output reg                   side,
+    input  wire [           3:0] pad,
+    input  wire [           3:0] kernel_m1,
+    input  wire [           4:0] stride,
     // groups that share a reading of the input
-    input  wire [                   3:0] share,
-    // what is not allowed
-    output reg                           bad_size,
-    output reg                           bad_place,
-    output reg                           bad_weights,
+    input  wire [           3:0] share,
+    // all steps are done; what is not allowed
+    output wire                  over,
+    output reg                   bad_size,
+    output reg                   bad_place,
+    output reg                   bad_weights,
     // results, as the descriptor names them; rem: steps' last one less one
-    output reg  [                  21:0] inb,
-    output reg  [                  13:0] ics,
-    output reg  [                  13:0] ocs,
-    output reg  [                  17:0] steps,
-    output reg  [                   3:0] rem,
-    output reg  [                  10:0] groups,
-    output reg  [                   3:0] block,
-    output reg  [                  16:0] wlen,
-    output reg  [                  16:0] wlast,
-    output reg  [                  35:0] addc,
-    output reg  [                  15:0] wrows,
-    output reg                           touch
+    output reg  [          21:0] inb,
+    output reg  [          13:0] ics,
+    output reg  [          13:0] ocs,
+    output reg  [          17:0] steps,
+    output reg  [           3:0] rem,
+    output reg  [          10:0] groups,
+    output reg  [           3:0] block,
+    output reg  [          16:0] wlen,
+    output reg  [          16:0] wlast,
+    output reg  [          35:0] addc,
+    output reg  [          15:0] wrows,
+    output reg                   touch
 );
 
   // ---- the layer
@@ -83,102 +77,90 @@ module layer_alu #(
   wire [1:0] ip = desc[`DESC_IP];
   wire [1:0] op = desc[`DESC_OP];
 
+  // ---- the step: operands, what is done, where the result goes, what is checked; the row once more
+  wire run, again;
+  wire [`STEP_OPERAND_BITS-1:0] left, right, target;
+  wire [  `STEP_WHAT_BITS-1:0] what;
+  wire [`STEP_RESULT_BITS-1:0] dest;
+  wire [ `STEP_CHECK_BITS-1:0] check;
+  layer_steps u_steps (
+      .clk   (clk),
+      .clear (rst || clear),
+      .begun (begun),
+      .full  (full),
+      .mode  (desc[`DESC_MODE]),
+      .dw    (dw),
+      .two   (desc[`DESC_EW] && !desc[`DESC_ONE]),
+      .out32 (out32),
+      .kept  (desc[`DESC_KEPT]),
+      .pools (desc[`DESC_POOLS]),
+      .side  (side),
+      .again (again),
+      .run   (run),
+      .left  (left),
+      .right (right),
+      .what  (what),
+      .target(target),
+      .result(dest),
+      .check (check),
+      .over  (over)
+  );
+
   // ---- operands
   function [17:0] of(input is, input [17:0] value);
     of = value & {18{is}};
   endfunction
   reg [35:0] product;
   wire [17:0] left_file, right_file;
-  wire [17:0] left_now = of(
-      left[`STEP_FILE], left_file
-  ) | of(
-      |(left & `LEFT_P), product[17:0]
-  ) | of(
-      |(left & `LEFT_HIGH), product[35:18]
-  ) | of(
-      |(left & `LEFT_NINTH), {3'd0, product[35:21]}
-  ) | of(
-      |(left & `LEFT_PACKED), product[ZW+:18]
-  ) | of(
-      |(left & `LEFT_C2), {3'd0, c_m1, 1'b0}
-  ) | of(
-      |(left & `LEFT_O2), {7'd0, o_m1, 1'b0}
-  ) | of(
-      |(left & `LEFT_H), {8'd0, desc[`DESC_H]}
-  ) | of(
-      |(left & `LEFT_OH), {8'd0, desc[`DESC_OH]}
-  ) | of(
-      |(left & `LEFT_W), {7'd0, desc[`DESC_W]}
-  ) | of(
-      |(left & `LEFT_OW), {7'd0, desc[`DESC_OW]}
-  ) | of(
-      |(left & `LEFT_O), {7'd0, desc[`DESC_O]}
-  ) | of(
-      |(left & `LEFT_SRC), {3'd0, desc[`DESC_SRC]}
-  ) | of(
-      |(left & `LEFT_SRC2), {3'd0, desc[`DESC_SRC2]}
-  ) | of(
-      |(left & `LEFT_DST), {3'd0, desc[`DESC_DST]}
-  ) | of(
-      |(left & `LEFT_LOADS), {12'd0, loads_m1}
-  ) | of(
-      |(left & `LEFT_TERM), term[17:0]
-  ) | of(
-      |(left & `LEFT_TERM_HIGH), term[35:18]
-  ) | of(
-      |(left & `LEFT_BYTES), k3 ? (wide ? 18'd18 : 18'd9) : (wide ? 18'd2 : 18'd1)
-  ) | of(
-      |(left & `LEFT_ONE), 18'd1
-  );
-  wire [17:0] right_now = of(
-      right[`STEP_FILE], right_file
-  ) | of(
-      |(right & `RIGHT_P), product[17:0]
-  ) | of(
-      |(right & `RIGHT_C), {4'd0, desc[`DESC_C]}
-  ) | of(
-      |(right & `RIGHT_ONE), 18'd1
-  ) | of(
-      |(right & `RIGHT_COEF), {7'd0, coef}
-  ) | of(
-      |(right & `RIGHT_ICS), {4'd0, ics}
-  ) | of(
-      |(right & `RIGHT_OCS), {4'd0, ocs}
-  ) | of(
-      |(right & `RIGHT_IRL), {13'd0, desc[`DESC_IRL]}
-  ) | of(
-      |(right & `RIGHT_ORL), {13'd0, desc[`DESC_ORL]}
-  ) | of(
-      |(right & `RIGHT_PLANES), 18'd1 << op
-  ) | of(
-      |(right & `RIGHT_IN_PITCH), 18'h08000 << ip
-  ) | of(
-      |(right & `RIGHT_OUT_PITCH), out32 ? 18'h20000 : 18'h08000 << op
-  ) | of(
-      |(right & `RIGHT_BANKS), 18'h20000 >> ZW
-  ) | of(
-      |(right & `RIGHT_NINTH_2), 18'd14564
-  ) | of(
-      |(right & `RIGHT_NINTH), 18'd29128
-  ) | of(
-      |(right & `RIGHT_NINTH_LONG), 18'd233017
-  ) | of(
-      |(right & `RIGHT_S), steps
-  ) | of(
-      |(right & `RIGHT_EIGHT), 18'd8
-  ) | of(
-      |(right & `RIGHT_REM), {14'd0, rem}
-  ) | of(
-      |(right & `RIGHT_PART), {17'd0, fc && product[ZW-1:0] != {ZW{1'b0}}}
-  ) | of(
-      |(right & `RIGHT_PAD), {14'd0, pad}
-  ) | of(
-      |(right & `RIGHT_KERNEL), {14'd0, kernel_m1}
-  ) | of(
-      |(right & `RIGHT_STRIDE), {13'd0, stride}
-  ) | of(
-      |(right & `RIGHT_PSIZE), {1'b0, desc[`DESC_PSIZE]}
-  );
+  reg [17:0] left_now, right_now;
+  always @* begin
+    left_now = of(left[`STEP_FILE], left_file);
+    left_now = left_now | of(|(left & `LEFT_P), product[17:0]);
+    left_now = left_now | of(|(left & `LEFT_HIGH), product[35:18]);
+    left_now = left_now | of(|(left & `LEFT_NINTH), {3'd0, product[35:21]});
+    left_now = left_now | of(|(left & `LEFT_PACKED), product[ZW+:18]);
+    left_now = left_now | of(|(left & `LEFT_C2), {3'd0, c_m1, 1'b0});
+    left_now = left_now | of(|(left & `LEFT_O2), {7'd0, o_m1, 1'b0});
+    left_now = left_now | of(|(left & `LEFT_H), {8'd0, desc[`DESC_H]});
+    left_now = left_now | of(|(left & `LEFT_OH), {8'd0, desc[`DESC_OH]});
+    left_now = left_now | of(|(left & `LEFT_W), {7'd0, desc[`DESC_W]});
+    left_now = left_now | of(|(left & `LEFT_OW), {7'd0, desc[`DESC_OW]});
+    left_now = left_now | of(|(left & `LEFT_O), {7'd0, desc[`DESC_O]});
+    left_now = left_now | of(|(left & `LEFT_SRC), {3'd0, desc[`DESC_SRC]});
+    left_now = left_now | of(|(left & `LEFT_SRC2), {3'd0, desc[`DESC_SRC2]});
+    left_now = left_now | of(|(left & `LEFT_DST), {3'd0, desc[`DESC_DST]});
+    left_now = left_now | of(|(left & `LEFT_LOADS), {12'd0, loads_m1});
+    left_now = left_now | of(|(left & `LEFT_TERM), term[17:0]);
+    left_now = left_now | of(|(left & `LEFT_TERM_HIGH), term[35:18]);
+    left_now = left_now |
+        of(|(left & `LEFT_BYTES), k3 ? (wide ? 18'd18 : 18'd9) : (wide ? 18'd2 : 18'd1));
+    left_now = left_now | of(|(left & `LEFT_ONE), 18'd1);
+    right_now = of(right[`STEP_FILE], right_file);
+    right_now = right_now | of(|(right & `RIGHT_P), product[17:0]);
+    right_now = right_now | of(|(right & `RIGHT_C), {4'd0, desc[`DESC_C]});
+    right_now = right_now | of(|(right & `RIGHT_ONE), 18'd1);
+    right_now = right_now | of(|(right & `RIGHT_COEF), {7'd0, coef});
+    right_now = right_now | of(|(right & `RIGHT_ICS), {4'd0, ics});
+    right_now = right_now | of(|(right & `RIGHT_OCS), {4'd0, ocs});
+    right_now = right_now | of(|(right & `RIGHT_IRL), {13'd0, desc[`DESC_IRL]});
+    right_now = right_now | of(|(right & `RIGHT_ORL), {13'd0, desc[`DESC_ORL]});
+    right_now = right_now | of(|(right & `RIGHT_PLANES), 18'd1 << op);
+    right_now = right_now | of(|(right & `RIGHT_IN_PITCH), 18'h08000 << ip);
+    right_now = right_now | of(|(right & `RIGHT_OUT_PITCH), out32 ? 18'h20000 : 18'h08000 << op);
+    right_now = right_now | of(|(right & `RIGHT_BANKS), 18'h20000 >> ZW);
+    right_now = right_now | of(|(right & `RIGHT_NINTH_2), 18'd14564);
+    right_now = right_now | of(|(right & `RIGHT_NINTH), 18'd29128);
+    right_now = right_now | of(|(right & `RIGHT_NINTH_LONG), 18'd233017);
+    right_now = right_now | of(|(right & `RIGHT_S), steps);
+    right_now = right_now | of(|(right & `RIGHT_EIGHT), 18'd8);
+    right_now = right_now | of(|(right & `RIGHT_REM), {14'd0, rem});
+    right_now = right_now |
+        of(|(right & `RIGHT_PART), {17'd0, fc && product[ZW-1:0] != {ZW{1'b0}}});
+    right_now = right_now | of(|(right & `RIGHT_PAD), {14'd0, pad});
+    right_now = right_now | of(|(right & `RIGHT_KERNEL), {14'd0, kernel_m1});
+    right_now = right_now | of(|(right & `RIGHT_STRIDE), {13'd0, stride});
+    right_now = right_now | of(|(right & `RIGHT_PSIZE), {1'b0, desc[`DESC_PSIZE]});
+  end
 
   // ---- sum, comparison, registers
   wire inverted = what[`STEP_INVERTED];
@@ -238,7 +220,7 @@ module layer_alu #(
   assign again = fits && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
 
   always @(posedge clk) begin
-    if (clear) begin
+    if (rst || clear) begin
       {bad_size, bad_place, bad_weights} <= 3'd0;
       touch <= 1'b0;
       behind <= 1'b0;

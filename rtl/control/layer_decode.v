@@ -2,8 +2,8 @@
 //
 // layer_decode: turns the twelve words of a layer argument into a descriptor, and checks them.
 //
-// How it works: the fields are stored as the words arrive: layer_flags has word 0, pool_check word 6.
-// layer_sizes says how the layer lies on the array; layer_steps computes and checks the rest, a step a
+// How it works: the fields are stored as the words arrive: layer_flags has words 0 and 6.
+// layer_sizes says how the layer lies on the array; layer_alu computes and checks the rest, a step a
 // cycle, and begins while words arrive. The first rule that is broken gives the code, in this order:
 // flags, kernel, pool, sizes, addresses, weights. Fields that follow from others (layout, totals) are
 // derived, not read, as the vendor's simulator does.
@@ -14,7 +14,6 @@
 `default_nettype none
 `include "openkpu_fields.vh"
 `include "openkpu_regs.vh"
-`include "layer_steps.vh"
 
 module layer_decode #(
     // bus width; pixels and output channels of the array, bits of a weight
@@ -22,7 +21,8 @@ module layer_decode #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // sizes of the memories, bytes of a tile word, 64 at most; there are pooling tasks, float16, kept weights, flat maps
+    // sizes of the memories, bytes of a tile word, 64 at most; there are pooling tasks,
+    // float16, kept weights, flat maps
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
@@ -146,7 +146,7 @@ module layer_decode #(
           arg_x <= w_data[`ARG_ARG_X];
         end
         // modulo 2^36, which is exact while the sum fits 36 bits
-        `ARG_WORD_CONV_VALUE2: term <= w_data[35:0];
+        `ARG_WORD_CONV_VALUE2:          term <= w_data[35:0];
         `ARG_WORD_DMA_PARAMETER: begin
           send       <= w_data[`ARG_SEND_DATA_OUT];
           wide       <= !eight_bit || fp16[0];
@@ -155,14 +155,17 @@ module layer_decode #(
           inf_parity <= parity;
           layer      <= index;
         end
-        default: send <= send;  // words 0, 6 and 8: layer_flags, pool_check, layer_steps
+        default:                        send <= send;  // words 0, 6 and 8: layer_flags, layer_alu
       endcase
     end
   end
 
   wire word_8 = take && word == `ARG_WORD_WRITE_BACK_CFG;
   wire int_en, dw, sin, sout, fc, ew, one_map, in_xor, w_xor, out32;
-  wire pools, bad_window, bad_store;
+  wire pools, bad_store, side;
+  wire [3:0] pad, kernel_m1;
+  wire [4:0] stride;
+  wire [`PTASK_BITS-1:0] window;
   wire [1:0] ew_op, apart;
   wire [7:0] bad_flags;
   wire [`MOVES_BITS-1:0] moves;
@@ -181,8 +184,13 @@ module layer_decode #(
       .ends       ({send, is_last, is_first}),
       .moves      (moves),
       .bad_store  (bad_store),
+      .load_6     (take && word == `ARG_WORD_KERNEL_OFFSET),
       .pools      (pools),
-      .bad_window (bad_window),
+      .window     (window),
+      .side       (side),
+      .pad        (pad),
+      .kernel_m1  (kernel_m1),
+      .stride     (stride),
       .int_en     (int_en),
       .dw         (dw),
       .sin        (sin),
@@ -200,27 +208,11 @@ module layer_decode #(
       .bad        (bad_flags)
   );
 
-  wire side;
-  wire [3:0] pad, kernel_m1;
-  wire [4:0] stride;
-  wire [`PTASK_BITS-1:0] window;
-  pool_check u_pool (
-      .clk       (clk),
-      .take      (take && word == `ARG_WORD_KERNEL_OFFSET),
-      .word      (w_data),
-      .pools     (pools),
-      .window    (window),
-      .bad_window(bad_window),
-      .side      (side),
-      .pad       (pad),
-      .kernel_m1 (kernel_m1),
-      .stride    (stride)
-  );
-
   // ---- how the layer lies on the array
   wire k3 = kernel_type == 3'd1;
   wire [1:0] mode = fc ? `MODE_FC : (dw && pool_type == 4'd0) ? `MODE_DWROW :
       (dw || k3) ? `MODE_TAPS : `MODE_CHAN;
+  wire whole_map = window[`PTASK_ALL];
   wire [1:0] fl, ip, op;
   wire [4:0] irl, orl;
   wire [10:0] n_kw;
@@ -233,11 +225,12 @@ module layer_decode #(
       .N_Z      (N_Z),
       .TILE_WORD(TILE_WORD),
       .TILE_ROWS(TILE_ROWS),
+      .FP16     (FP16),
       .FLAT     (FLAT)
   ) u_sizes (
       .clk      (clk),
       .pools    (pools),
-      .whole_map(window[`PTASK_ALL]),
+      .whole_map(whole_map),
       .chan     (mode == `MODE_CHAN),
       .fc       (fc),
       .dw       (dw),
@@ -276,34 +269,6 @@ module layer_decode #(
   wire [16:0] wlen, wlast;
   wire [35:0] addc;
   wire [15:0] wrows;
-  wire run, again;
-  wire clear = rst || leave || (drop && !full);
-  wire [`STEP_OPERAND_BITS-1:0] step_left, step_right, step_target;
-  wire [  `STEP_WHAT_BITS-1:0] step_what;
-  wire [`STEP_RESULT_BITS-1:0] step_result;
-  wire [ `STEP_CHECK_BITS-1:0] step_check;
-  layer_steps u_steps (
-      .clk   (clk),
-      .clear (clear),
-      .begun (full || word > `ARG_WORD_KERNEL_POOL_TYPE_CFG),
-      .full  (full),
-      .mode  (mode),
-      .dw    (dw),
-      .two   (ew && !one_map),
-      .out32 (out32),
-      .kept  (kept),
-      .pools (pools),
-      .side  (side),
-      .again (again),
-      .run   (run),
-      .left  (step_left),
-      .right (step_right),
-      .what  (step_what),
-      .target(step_target),
-      .result(step_result),
-      .check (step_check),
-      .over  (over)
-  );
   layer_alu #(
       .N_Z        (N_Z),
       .AI_RAM_ROWS(AI_RAM_ROWS),
@@ -312,15 +277,9 @@ module layer_decode #(
   ) u_alu (
       .clk        (clk),
       .rst        (rst),
-      .clear      (clear),
-      .run        (run),
-      .left       (step_left),
-      .right      (step_right),
-      .what       (step_what),
-      .target     (step_target),
-      .dest       (step_result),
-      .check      (step_check),
-      .again      (again),
+      .clear      (leave || (drop && !full)),
+      .begun      (full || word > `ARG_WORD_KERNEL_POOL_TYPE_CFG),
+      .full       (full),
       .desc       (desc),
       .c_m1       (c_m1),
       .o_m1       (o_m1),
@@ -335,6 +294,7 @@ module layer_decode #(
       .kernel_m1  (kernel_m1),
       .stride     (stride),
       .share      (share),
+      .over       (over),
       .bad_size   (bad_steps),
       .bad_place  (bad_place),
       .bad_weights(bad_weights),
@@ -353,7 +313,6 @@ module layer_decode #(
   );
 
   // ---- the first rule that is broken; the flags' part has been there for long when all steps are over
-  wire whole_map = window[`PTASK_ALL];
   wire bad_wide = wide && (w_xor || WEIGHT_BITS == 8);
   reg [7:0] bad_form;
   always @(posedge clk)

@@ -16,9 +16,11 @@ module layer_sizes #(
     // array: pixels and output channels
     parameter N_Y = 4,
     parameter N_Z = 4,
-    // bytes of a tile word, entries; 1: maps of 1x1 layers may be taken as one line
+    // bytes of a tile word, entries; there are products of float16; 1: maps of 1x1 layers may be taken as
+    // one line
     parameter TILE_WORD = 64,
     parameter TILE_ROWS = 32,
+    parameter FP16 = 0,
     parameter FLAT = 0
 ) (
     // clock
@@ -90,14 +92,23 @@ module layer_sizes #(
   wire narrow = fc || (reduces && fl != 2'd1) || kp == 2'd0;
 
   // a product of float16: rows of B in one line, or in lines of whole rows; C as many, or two for one
-  wire one_line = n_h == 10'd1;
-  wire whole = n_w[5:0] == 6'd0;
-  wire same = n_ow == n_w && n_oh == n_h;
-  wire longer = one_line && n_ow == {n_w[9:0], 1'b0} && n_oh == n_h;
-  wire higher = whole && n_ow == n_w && n_oh == {n_h[8:0], 1'b0};
-  reg bad_rows;
-  always @(posedge clk)
-    bad_rows <= n_w[0] || !(one_line || whole) || !(fp16[1] ? longer || higher : same) || n_ow > 11'd960;
+  wire bad_rows;
+  generate
+    if (FP16 != 0) begin : g_fp16
+      wire one_line = n_h == 10'd1;
+      wire whole = n_w[5:0] == 6'd0;
+      wire same = n_ow == n_w && n_oh == n_h;
+      wire longer = one_line && n_ow == {n_w[9:0], 1'b0} && n_oh == n_h;
+      wire higher = whole && n_ow == n_w && n_oh == {n_h[8:0], 1'b0};
+      wire fits = (one_line || whole) && (fp16[1] ? longer || higher : same);
+      reg  found;
+      always @(posedge clk) found <= n_w[0] || !fits || n_ow > 11'd960;
+      assign bad_rows = found;
+    end else begin : g_no_fp16
+      assign bad_rows = 1'b0;
+      wire unused_fp16 = &{1'b0, fp16};
+    end
+  endgenerate
 
   // One line of all pixels, for lines that do not fill the array: of 16 bytes in the AI RAM, and no
   // more pixels than the widest map has in a line.
@@ -136,7 +147,7 @@ module layer_sizes #(
     end else begin : g_lines
       assign flat = 1'b0;
       assign all_pixels = 11'd0;
-      wire unused = &{1'b0, all_pixels};
+      wire unused = &{1'b0, all_pixels, out32};
     end
   endgenerate
 
@@ -144,7 +155,7 @@ module layer_sizes #(
   wire wide_line = irl[4];
   wire over_1024 = n_c[13:11] != 3'd0 || (n_c[10] && n_c[9:0] != 10'd0);
   wire one = n_ow == 11'd1 && n_oh == 10'd1;
-  wire bad_out = pools ? whole_map && !one : fp16[0] ? bad_rows : n_ow != want_ow || n_oh != want_oh;
+  wire bad_out = pools ? whole_map && !one : (FP16 != 0 && fp16[0]) ? bad_rows : n_ow != want_ow || n_oh != want_oh;
   always @(posedge clk) begin
     n_kw <= flat ? all_pixels : fc ? 11'd1 : pick ? n_ow : n_w & ~{9'd0, left_over};
     n_kh <= (fc || flat) ? 10'd1 : pick ? n_oh : n_h & ~{8'd0, left_over};
@@ -154,8 +165,9 @@ module layer_sizes #(
   end
 
   layer_share #(
-      .N_Y   (N_Y),
-      .TILE_WORD(TILE_WORD)
+      .N_Y      (N_Y),
+      .TILE_WORD(TILE_WORD),
+      .FLAT     (FLAT)
   ) u_share (
       .clk     (clk),
       .chan    (chan),

@@ -6,8 +6,8 @@
 // register of layer_alu's file and the other results that it goes to, what is checked
 // (layer_steps.vh). A bit walks from row to row, past those that a layer does not need. Division by
 // nine is a multiplication by its reciprocal, exact for what comes; a vector of up to 2 MiB is divided
-// in two parts. Maps: each takes whole rows from its address on, its channel groups follow each other or lie as
-// many rows apart as words 7 and 8 say. The rows of a first layer's input are the place of the
+// in two parts. A map takes whole rows from its address on; its channel groups follow each other or
+// lie as many rows apart as words 7 and 8 say. The rows of a first layer's input are the place of the
 // inference's pixels. Checks are collected by their kind, so the order of the rows does not decide
 // about the code.
 // Handshake: the rows in front of LATE run as soon as begun is high (words 0 to 4 are there), the
