@@ -202,7 +202,7 @@ module layer_alu #(
   reg below, behind, placed;
   wire high = product[35:18] != 18'd0;
   wire ends_behind = sum[17:RL+1] != {(17 - RL) {1'b0}} || (sum[RL] && sum[RL-1:0] != {RL{1'b0}});
-  wire crowded = result[17:WL+1] != {(17 - WL) {1'b0}} || (result[WL] && result[WL-1:0] != {WL{1'b0}});
+  wire crowded = sum[17:WL+1] != {(17 - WL) {1'b0}} || (sum[WL] && sum[WL-1:0] != {WL{1'b0}});
   wire [32:0] kept_end = {1'b0, desc[`DESC_WADDR]} + {10'd0, product[22:0]} + {16'd0, wlast};
   wire behind_ram = (KEEP != 0) && kept_end > AI_RAM_BYTES;
   wire size_now = (|(check & (`CHECK_WINDOW | `CHECK_NEXT)) && !carry) || (|(check & `CHECK_LAST) && carry);
@@ -216,8 +216,8 @@ module layer_alu #(
       (|(check & `CHECK_ROOM) && crowded && !fc && !dw) || (|(check & `CHECK_ROOM_DW) && crowded && dw);
 
   // a block grows by a group as long as there is room in half of the buffer, and use for it
-  wire fits = result[17:WL] == {(18 - WL) {1'b0}} && (!result[WL-1] || result[WL-2:0] == {(WL - 1) {1'b0}});
-  assign again = fits && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
+  wire fits = sum[17:WL] == {(18 - WL) {1'b0}} && (!sum[WL-1] || sum[WL-2:0] == {(WL - 1) {1'b0}});
+  assign again = |(dest & `TO_B) && fits && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
 
   always @(posedge clk) begin
     if (rst || clear) begin
@@ -234,13 +234,13 @@ module layer_alu #(
       touch <= touch || (|(dest & `TO_TOUCH) && below && carry && placed);
       behind <= |(dest & `TO_BEHIND) ? !carry : behind;
       side <= side || |(dest & `TO_SIDE);
-      block <= |(dest & `TO_B) && again ? block + 4'd1 : block;
+      block <= again ? block + 4'd1 : block;
       wrows <= !(|(dest & `TO_WROWS)) ? wrows : many ? 16'hffff : result[15:0];
     end else begin
       side <= side;
     end
   end
-  wire many = result[17:16] != 2'd0 || (fc ? product[35:ZW+18] != {(18 - ZW) {1'b0}} : high);
+  wire many = sum[17:16] != 2'd0 || (fc ? product[35:ZW+18] != {(18 - ZW) {1'b0}} : high);
   always @(posedge clk) begin
     if (rst) placed <= 1'b0;
     else placed <= placed || (run && |(dest & `TO_TOUCH) && first);
