@@ -30,6 +30,7 @@ rtl/control/pixel_ctrl.v
 rtl/control/pixel_lines.v
 rtl/control/pool_check.v
 rtl/control/prefetch_ctrl.v
+rtl/control/run_state.v
 rtl/control/watchdog.v
 rtl/control/weight_keep.v
 rtl/control/word_source.v
