@@ -43,7 +43,7 @@ module tb_probe #(
   wire [W-1:0] row = {
     write_row, read_row, tb_top.`DUT.u_host.u_regs.u_ai.u_inference.npix, tb_top.`DUT.u_host.u_regs.u_ai.u_inference.pix, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
     tb_top.`DUT.u_host.u_regs.u_ai.u_inference.inf_left[15:0], 6'd0, tb_top.`DUT.u_host.u_regs.u_ai.u_inference.mode,
-    tb_top.`DUT.u_control.layer[7:0],
+    tb_top.`DUT.u_control.u_state.layer[7:0],
     12'd0, tb_top.`DUT.u_cache.unload_busy, tb_top.`DUT.u_cache.load_busy, tb_top.`DUT.u_control.keep, tb_top.`DUT.u_control.reuse,
     tb_top.`DUT.u_host.u_regs.u_ai.u_inference.npix_taken, tb_top.`DUT.u_control.fc_reached, tb_top.`DUT.u_storage.u_dmac.rd_full[3],
     tb_top.`DUT.u_storage.u_dmac.rd_full[1], tb_top.`DUT.u_storage.u_dmac.rd_full[2], tb_top.`DUT.u_storage.u_dmac.weight_bias_full,
