@@ -13,7 +13,7 @@
 // many entries are complete with it. The nest works a word ahead of the AI RAM, so that the request and
 // its address come from registers.
 // Handshake: start with a stable descriptor, busy until the last word was read. A word waits for
-// room in the tile buffer (fully connected: for fc_ready, and taken says that a word will come), then
+// room in the tile buffer (fully connected: for fc_ready, and taken says that one is requested), then
 // its read for the AI RAM (fill_req until fill_gnt); the note is valid in the cycle after, with the
 // data. With PAIR a read of a depthwise line of one row may be for the line below as well, when both
 // are in a word of the path.
@@ -55,10 +55,12 @@ module fill_seq #(
     output reg fill_req,
     output reg [AW-1:0] fill_word,
     input wire fill_gnt,
-    // fully connected: a word may be requested; one is, and it will come; with FC_SERIAL an entry is
-    // complete
+    // fully connected: a word may be requested; one is: bytes that count, the vector's last one; with
+    // FC_SERIAL an entry is complete
     input wire fc_ready,
     output wire taken,
+    output wire [TB:0] taken_bytes,
+    output wire taken_last,
     input wire fc_done,
     // entry of the next word, with FC_SERIAL that which a vector has reached
     output reg [TW-1:0] entry,
@@ -197,7 +199,7 @@ module fill_seq #(
 
   reg working;
   assign go = active && room && (!fc_mode || fc_ready) && (!fill_req || fill_gnt);
-  assign taken = go;
+  assign taken = go && fc_mode;
   assign busy = working || fill_req;
   assign load = stripe_ready && working && (!active || (go && stripe_end && !all_end));
 
@@ -341,8 +343,10 @@ module fill_seq #(
   wire [6:0] flat_bytes = {2'd0, flat_count};
 
   wire [`NOTE_BITS-1:0] asking;
+  assign taken_last = pass_end;
+  assign taken_bytes = s_last ? tail : TILE_W[TB:0];
   assign asking[`NOTE_VECTOR_END] = pass_end;
-  assign asking[`NOTE_BYTES] = flat ? flat_bytes[TB:0] : s_last ? tail : TILE_W[TB:0];
+  assign asking[`NOTE_BYTES] = flat ? flat_bytes[TB:0] : taken_bytes;
   assign asking[`NOTE_LINE_END] = s_last;
   assign asking[`NOTE_CHANS] = unit_chans;
   assign asking[`NOTE_CHMOD] = chmod;

@@ -91,7 +91,8 @@ module tile_buffer #(
   wire note_valid;
   wire [`NOTE_BITS-1:0] note;
   wire [TW-1:0] entry_now;
-  wire fc_ready, fc_done, taken;
+  wire fc_ready, fc_done, taken, taken_last;
+  wire [TB:0] taken_bytes;
   wire [20-TB:0] tile_word;
 
   fill_seq #(
@@ -114,6 +115,8 @@ module tile_buffer #(
       .fill_gnt   (fill_gnt),
       .fc_ready   (fc_ready),
       .taken      (taken),
+      .taken_bytes(taken_bytes),
+      .taken_last (taken_last),
       .fc_done    (fc_done),
       .entry      (entry_now),
       .note_valid (note_valid),
@@ -225,6 +228,7 @@ module tile_buffer #(
       .chan      (mode == `MODE_CHAN),
       .ew        (desc[`DESC_EW]),
       .flat      (flat),
+      .vector    (serial),
       .ip        (desc[`DESC_IP]),
       .stl       (desc[`DESC_STL]),
       .swl       (swl),
@@ -268,19 +272,22 @@ module tile_buffer #(
     if (FC_SERIAL != 0) begin : g_serial
       wire work;
       fc_serial u_serial (
-          .clk     (clk),
-          .rst     (rst),
-          .restart (start),
-          .ready   (fc_ready),
-          .sent    (taken && fc_mode),
-          .valid   (d_valid && fc_mode),
-          .bytes   (d_note[`NOTE_BYTES]),
-          .lastword(d_note[`NOTE_VECTOR_END]),
-          .work    (work),
-          .on      (fc_on),
-          .base    (fc_base[2:0]),
-          .step    (fc_step),
-          .done    (fc_done)
+          .clk       (clk),
+          .rst       (rst),
+          .restart   (start),
+          .ready     (fc_ready),
+          .sent      (taken),
+          .sent_bytes(taken_bytes),
+          .sent_last (taken_last),
+          .granted   (fill_req && fill_gnt),
+          .valid     (d_valid && fc_mode),
+          .bytes     (d_note[`NOTE_BYTES]),
+          .last      (d_note[`NOTE_VECTOR_END]),
+          .work      (work),
+          .on        (fc_on),
+          .base      (fc_base[2:0]),
+          .step      (fc_step),
+          .done      (fc_done)
       );
       assign fc_base[5:3] = 3'd0;
       assign d_go = fc_mode ? work : d_valid;
@@ -300,7 +307,7 @@ module tile_buffer #(
           .tile_freed (tile_freed),
           .tile_filled(tile_filled),
           .ready      (fc_ready),
-          .sent       (taken && fc_mode),
+          .sent       (taken),
           .valid      (d_valid && fc_mode),
           .word       (d_word),
           .base       (d_base),
@@ -385,7 +392,7 @@ module tile_buffer #(
   assign row_7 = g_bank[7].row;
   assign row_8 = g_bank[8].row;
 
-  wire unused = &{1'b0, d_entry, d_count, entry_now, fc_step, fc_base, f_zero};
+  wire unused = &{1'b0, taken_last, taken_bytes, d_entry, d_count, entry_now, fc_step, fc_base, f_zero};
 
 endmodule
 

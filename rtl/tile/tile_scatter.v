@@ -8,9 +8,8 @@
 // word), a depthwise row all three. So bytes arrive in the banks in their places, whole quarters of a
 // word at a time, and bytes beyond the edges of the map are whatever there was: the sequencer masks
 // them as padding. Of a flat layer the word is turned, so that each channel's part of a line comes to
-// its place. So is a word of a vector, which stays for several cycles, with itself in the place of the
-// next one. A word waits for the one after it, unless it is the last of its line. Views are registered,
-// then written.
+// its place. So is a word of a vector, which comes several times. A word waits for the one after it,
+// unless it is the last of its line. Views are registered, then written.
 // Handshake: no back-pressure; fill_seq has reserved the room. done counts the entries that are
 // complete with what the banks write in the same cycle.
 `resetall
@@ -32,11 +31,12 @@ module tile_scatter #(
     // clock and synchronous reset
     input  wire                clk,
     input  wire                rst,
-    // layer: 1x1, element-wise (all tap columns see the same), its map is one line, pitch code, log2 of
-    // the stride, log2 of the stripe's line width
+    // layer: 1x1, element-wise (all tap columns see the same), its map is one line, its words are of a
+    // vector, pitch code, log2 of the stride, log2 of the stripe's line width
     input  wire                chan,
     input  wire                ew,
     input  wire                flat,
+    input  wire                vector,
     input  wire [         1:0] ip,
     input  wire [         1:0] stl,
     input  wire [         2:0] swl,
@@ -101,7 +101,7 @@ module tile_scatter #(
   // ---- stage F: the views
   // flat: each channel's 16 bytes are turned
   wire turns = FLAT != 0 && flat;
-  wire [16*TILE_W+7:0] around = {turns ? e_word : word, e_word, e_prev};
+  wire [16*TILE_W+7:0] around = {(turns || vector) ? e_word : word, e_word, e_prev};
   wire [16*TILE_W+7:0] moved = around >> {e_base, 3'd0};
   wire [8*TILE_W+15:0] window = moved[8*TILE_W+15:0];
 
