@@ -9,6 +9,8 @@
   wire [14:0] f_line_row = f_group + f_above;
   wire [14:0] f_stripe_row = src + f_above_0;
   wire [14:0] f_group_row = f_group + f_above_0;
+  wire [14:0] f_apart = f_group2 - f_group;
+  wire [14:0] f_maps_apart = src2 - src;
   wire [14:0] f_row = f_second ? f_group2 + f_above : f_line_row;
   always @(posedge clk) begin
     f_begun <= f_begun || load;
@@ -30,13 +32,15 @@
   end
 
   always @(posedge clk) begin
+    //: A line of the first map is finished once, and then that of the second; a stripe begins with neither.
+    one_end : assume (!(turn && (line_end || load || f_second)));
     if (f_begun) begin
       //: The layer stands while its stripes are at work.
       layer_stands : assume ({f_src, f_src2, f_group_rows} == {src, src2, group_rows});
-      //: A line of the first map is finished once, and then that of the second.
-      one_end : assume (!(turn && line_end) && !(turn && f_second));
       //: The row is that of the line at work: of its map and group of channels, so many rows below.
       row_of_line : assert (row == f_row);
+      //: (invariant) The second map's groups are as far from the first one's as the maps are.
+      second_map : assert (f_apart == f_maps_apart);
       //: (invariant) So are the rows where the line of the first map, the stripe and the group begin.
       rows_of_nest : assert (line_row == f_line_row && stripe_row == f_stripe_row && group_row == f_group_row);
     end

@@ -32,7 +32,7 @@
   wire [9:0] f_reach = following[`STRIPE_REACH];
   wire [NB-1:0] f_first_s = following[`STRIPE_FIRST];
   wire [NB-1:0] f_last_s = following[`STRIPE_FINAL];
-  (* anyseq *) reg [9:0] f_stripe_y;  // first line of the stripe after the one at work
+  (* anyseq *) reg [11:0] f_stripe_y;  // first line of the stripe after the one at work
   wire [2:0] f_unit = f_dwrow ? 3'd1 << f_gl : (f_chan && TB == 6) ? 3'd1 << f_gl :
       (f_chan && TB == 5 && ip == 0) ? 3'd2 : 3'd1;
   always @(posedge clk) begin
@@ -102,8 +102,10 @@
       if (f_on && !start) mode_of_layer : assert ({chan_mode, dwrow_mode} == {f_chan, f_dwrow} &&
           {taps_mode, k3_taps} == {f_mode == `MODE_TAPS, f_mode == `MODE_TAPS && k3} &&
           {fc_mode, ew, two_maps} == {f_mode == `MODE_FC, desc[`DESC_EW], desc[`DESC_EW] && !desc[`DESC_ONE]});
-      //: (invariant) ... and so are the last words of a whole line.
-      if (f_on && !start && f_age != 0) words_of_layer : assert (right == n_w - 11'd1 &&
+      //: (invariant) ... and so is its last column,
+      if (f_on && !start) column_of_layer : assert (right == n_w - 11'd1);
+      //: (invariant) ... and the last words of a whole line.
+      if (f_on && !start && f_age != 0) words_of_layer : assert (
           full_last == full_right[9:TB] && tail_last == tail_right[9:TB]);
       if (f_on && !start && working) begin
         //: (invariant) Channels from the unit at work on.
