@@ -28,7 +28,8 @@
   wire [5:0] f_before = ({4'd0, f_sub} << (ip + 3'd4)) >> TB;
   wire [10:0] f_word = f_before + s;
   wire [14:0] f_row = (map2 ? f_lo2 : f_lo) + f_above;
-  wire [14:0] f_stripe_above = following[`STRIPE_ROW] - desc[`DESC_SRC];
+  wire [14:0] f_stripe_rows = following[`STRIPE_ROW] - desc[`DESC_SRC];
+  wire [16:0] f_stripe_above = {2'd0, f_stripe_rows};
   wire [9:0] f_reach = following[`STRIPE_REACH];
   wire [NB-1:0] f_first_s = following[`STRIPE_FIRST];
   wire [NB-1:0] f_last_s = following[`STRIPE_FINAL];
@@ -74,7 +75,7 @@
           n_c <= (f_chan ? 9216 : 1024) && desc[`DESC_G] != 0 && desc[`DESC_B] != 0 &&
           ip == (n_w <= 16 ? 0 : n_w <= 32 ? 1 : 2) && irl == (n_w + 11'd63) >> 6 && stl <= 2);
       //: A stripe is not there before the third cycle; its lines and words are of the map (proven of fill_stripe).
-      if (f_on && stripe_ready) stripe_legal : assume (f_age >= 2 && f_stripe_y + f_reach < n_h &&
+      if (f_on && stripe_ready) stripe_legal : assume (f_age >= 2 && f_stripe_y < n_h && f_stripe_y + f_reach < n_h &&
           f_first_s <= f_last_s && {f_last_s, {TB{1'b0}}} < n_w &&
           (!whole || (f_first_s == 0 && f_stripe_y == 0)));
       //: A group of channels has as many rows as its lines (layer_decode multiplies): at a stripe's first line,
@@ -117,11 +118,15 @@
       if (active) begin
         //: (invariant) A stripe is at work while a layer is.
         begun : assert (f_on && working && f_age >= 2 && !start);
-        //: (invariant) The channel, and where its group begins.
-        channel : assert (f_c == n_c - chans_left && f_lo <= 65535 && (!two_maps || f_lo2 <= 65535) &&
-            f_above >= f_above_0 && f_above_0 < f_ics && f_above < f_ics && f_above_0 + irl <= f_ics);
+        //: (invariant) The channel.
+        channel : assert (f_c == n_c - chans_left);
+        //: (invariant) Its group of channels begins in the AI RAM.
+        groups : assert (f_lo <= 65535 && (!two_maps || f_lo2 <= 65535));
+        //: (invariant) The stripe and the line are of the group's rows.
+        rows_above : assert (f_above >= f_above_0 && f_above < f_ics && f_above_0 + irl <= f_ics);
         //: (invariant) The line.
-        line : assert (f_first_y + stripe[`STRIPE_REACH] < n_h && f_y >= f_first_y && (!map2 || two_maps) &&
+        line : assert (f_first_y + stripe[`STRIPE_REACH] < n_h && f_y >= f_first_y && f_y < n_h &&
+            (!map2 || two_maps) &&
             f_y + y_left == f_first_y + stripe[`STRIPE_REACH]);
         //: (invariant) The words of the line.
         words : assert (s <= s_final && {stripe[`STRIPE_FINAL], {TB{1'b0}}} < n_w &&
