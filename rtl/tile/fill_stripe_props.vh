@@ -22,6 +22,7 @@
   wire [14:0] f_will_2 = f_will_1 + (factor[1] ? multiple << 1 : 15'd0);
   wire [14:0] f_will_3 = f_will_2 + (factor[2] ? multiple << 2 : 15'd0);
   wire [14:0] f_will = f_will_3 + (factor[3] ? multiple << 3 : 15'd0);
+  wire [9:0] f_last_line = y_first + stripe[`STRIPE_REACH];
   wire [NB:0] f_words_read = {1'b0, last_s} - {1'b0, first_s};
   always @(posedge clk) begin
     f_on <= !rst && (start || f_on);
@@ -45,7 +46,9 @@
       if (taken) taken_when_there : assume (ready && !start);
       if (f_on && !start && ready) begin
         //: A stripe reads lines of the map only.
-        lines_inside : assert (y_first <= last_y && last_y < n_h && y_first + stripe[`STRIPE_REACH] == last_y);
+        lines_inside : assert (y_first <= last_y && last_y < n_h);
+        //: It reads as many lines as it says.
+        lines_read : assert (f_last_line == last_y);
         //: It reads words of a line only.
         words_inside : assert (first_s <= last_s && {last_s, {TB{1'b0}}} < n_w);
         //: As many of them give bytes as its pixels take, without those before and behind.
