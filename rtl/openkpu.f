@@ -127,8 +127,12 @@ rtl/storage/dmac.v
 rtl/storage/storage_port.v
 rtl/storage/weight_bias_full.v
 rtl/tile/fc_flatten.v
+rtl/tile/fc_serial.v
+rtl/tile/fill_addr.v
 rtl/tile/fill_seq.v
 rtl/tile/fill_stripe.v
+rtl/tile/fill_taps.v
+rtl/tile/fill_units.v
 rtl/tile/tile_bank.v
 rtl/tile/tile_buffer.v
 rtl/tile/tile_place.v

@@ -371,4 +371,36 @@
 `define SEGMENT_ADD 66:59  // addend
 `define SEGMENT_BITS 67
 
+// What a stripe needs of the input map. Uses TB = log2 of the bytes of a word.
+`define STRIPE_LAST (0)  // last stripe of the map
+`define STRIPE_UP (1)  // the first line is above the stripe: the windows of 3x3 see it
+`define STRIPE_LINES (2)+:(3)  // lines of the stripe
+`define STRIPE_REACH (5)+:(10)  // lines that are read, less one
+`define STRIPE_FIRST (15)+:(10-TB)  // word of a line that is read first
+`define STRIPE_FINAL (15+10-TB)+:(10-TB)  // word of a line that is read last
+`define STRIPE_PRE (15+10-TB+10-TB)  // the first word gives only the byte before the stripe
+`define STRIPE_POST (16+10-TB+10-TB)  // the last word gives only bytes behind those of the word before
+`define STRIPE_SHIFT (17+10-TB+10-TB)+:(TB)  // byte of a word that comes first
+`define STRIPE_ROW (17+10-TB+10-TB+TB)+:(15)  // row of the AI RAM where the first line begins
+`define STRIPE_FLAT_X (32+10-TB+10-TB+TB)+:(4)  // flat: column where the stripe begins
+`define STRIPE_FLAT_PIXELS (36+10-TB+10-TB+TB)+:(7)  // flat: pixels of the stripe
+`define STRIPE_BITS (43+10-TB+10-TB+TB)
+
+// What fill_seq says of a word of the AI RAM: where its bytes belong in the tile buffer. Uses TB
+// = log2 of the bytes of a word, TW, the width of an entry counter.
+`define NOTE_VECTOR_END (0)  // fully connected: last word of the vector
+`define NOTE_BYTES (1)+:(TB+1)  // fully connected: bytes that count; flat: pixels
+`define NOTE_LINE_END (1+TB+1)  // last word of its line: no other follows that it waits for
+`define NOTE_CHANS (2+TB+1)+:(3)  // 1x1: channels in the word
+`define NOTE_CHMOD (5+TB+1)+:(4)  // 1x1: channels already in the entry
+`define NOTE_SLOTS (9+TB+1)+:(6)  // lines of the stripe that the line is for the three tap rows, 2 bits each; flat: the first pixel
+`define NOTE_KY_ON (15+TB+1)+:(3)  // tap rows that the line feeds
+`define NOTE_PLACE (18+TB+1)+:(8-TB)  // where the bytes go in a line of the stripe, in quarters of a word
+`define NOTE_BASE (18+TB+1+8-TB)+:(TB)  // the byte of the word that is the first of them
+`define NOTE_EMIT (18+TB+1+8-TB+TB)  // the word gives bytes to the entry
+`define NOTE_DONE (19+TB+1+8-TB+TB)+:(5)  // entries complete with this word
+`define NOTE_ENTRY (24+TB+1+8-TB+TB)+:(TW)  // entry that the word belongs to
+`define NOTE_KY_BELOW (24+TB+1+8-TB+TB+TW)+:(3)  // tap rows that the line below feeds, where it comes with the word
+`define NOTE_BITS (27+TB+1+8-TB+TB+TW)
+
 `endif
