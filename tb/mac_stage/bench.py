@@ -106,8 +106,9 @@ class Bench(BlockBench):
         control, weights, width = [], [], bits(self.column)
         for t in range(N_X):
             at = self.history[1 + t]
-            taps = noise(9) & ~(1 << t)  # a column looks at its own alone
+            taps = noise(9) & ~(1 << t)  # a column looks at its own alone, or at the last one's
             if at:
+                taps = taps & ~(1 << N_X - 1) | int(at[0].taps[N_X - 1]) << N_X - 1
                 issue = at[0]
                 control.append(issue.control | taps | int(issue.taps[t]) << t)
                 self.rows[t].value = number(issue.row[t], 8)
