@@ -66,7 +66,7 @@ module mac_unit #(
   reg  [WEIGHT_BITS+FB-1:0] product_q;
   reg  [               7:0] gated_q;
   wire [            FB-1:0] factor;
-  wire [WEIGHT_BITS+FB-1:0] product;
+  wire [WEIGHT_BITS+FB-1:0] result;
   wire                      adds_pixel;
   wire                      zero;
   wire [            PW-1:0] psum;
@@ -81,7 +81,7 @@ module mac_unit #(
       weight_q <= weight;
     end
     if (!enable_q) product_q <= {(WEIGHT_BITS + FB) {1'b0}};
-    else product_q <= product;
+    else product_q <= result;
     if (!adds_pixel) gated_q <= 8'd0;
     else gated_q <= pixel_q[7:0];
     if (zero) psum_out <= {PW{1'b0}};
@@ -99,14 +99,14 @@ module mac_unit #(
     if (CHOICE == 1) begin : g_difference
       // a pixel that is multiplied is above zero
       assign factor = best ? {1'b1, -pixel} : {1'b0, pixel};
-      assign product = $signed(pixel_q) * $signed({1'b0, weight_q});
+      assign result = $signed(pixel_q) * $signed({1'b0, weight_q});
       assign adds_pixel = enable_q && !best;
       assign psum = psum_in + {{(PW - WEIGHT_BITS - FB) {product_q[WEIGHT_BITS+FB-1]}}, product_q};
       assign zero = best && psum[PW-1] != least;
       assign xsum = xsum_in + {4'd0, gated_q};
     end else begin : g_sum
       assign factor = pixel;
-      assign product = pixel_q * weight_q;
+      assign result = pixel_q * weight_q;
       assign adds_pixel = enable_q;
       assign zero = 1'b0;
       if (CHOICE == 0) begin : g_joint

@@ -3,15 +3,19 @@
   initial begin
     from_reset : assume (rst);
   end
-  reg f_best = 1'b0;
-  always @(posedge clk) f_best <= best;
+  reg f_best;
+  reg f_began = 1'b0;
+  always @(posedge clk) begin
+    f_best  <= best;
+    f_began <= 1'b1;
+  end
   always @* begin
     //: The sum that comes in is that of NTH products at most, or a difference.
     sum_bounded : assume (CHOICE == 2 || psum_in <= NTH * 255 * ((1 << WEIGHT_BITS) - 1));
     //: The sum of the pixels that comes in is that of NTH pixels at most.
     pixels_bounded : assume (xsum_in <= NTH * 255);
     //: A layer chooses, or it does not.
-    choice_stays : assume (rst || best == f_best);
+    choice_stays : assume (!f_began || best == f_best);
   end
 
   reg [7:0] f_pixel;  // after ReLU, zero where none counts

@@ -307,9 +307,9 @@ async def resets(dut) -> None:
     "verilator-4-32-8-1",
 )
 def test_weight_loader(sim: str, n_z: int, bus: int, wb: int, keep: int) -> None:
-    sources = [f"rtl/weight/weight_{part}.v" for part in ("loader", "constant")]
-    sources += ["rtl/weight/byte_group.v", "rtl/lib/byte_*.v"]
-    sources += ["rtl/lib/ram_1r1w_async.v"]
+    parts = ("loader", "group", "window", "sum", "constant")
+    sources = [f"rtl/weight/weight_{part}.v" for part in parts]
+    sources += ["rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "N_Z": n_z, "WEIGHT_BITS": wb, "WBUF_ROWS": 64, "PAR_ROWS": 8}
     params |= {"KEEP": 1} if keep else {}
     test = "tb.weight_loader.test_weight_loader"
