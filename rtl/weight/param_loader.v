@@ -89,9 +89,10 @@ module param_loader #(
       .take    (take)
   );
 
-  wire [PRW-1:0] prow_used = prow - prow_freed;
+  // a ring that is full differs in the bit above its addresses alone
+  wire [  PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
   wire [    3:0] tables_used = table_n - tables_freed;
-  wire           room = in_table ? !tables_used[2] : prow_used < PAR_ROWS[PRW-1:0];
+  wire           room = in_table ? !tables_used[2] : prow_off != {1'b1, {PAW{1'b0}}};
   wire           go = run && room && level >= 8;
   assign take = go ? 4'd8 : 4'd0;
 
@@ -140,7 +141,7 @@ module param_loader #(
   assign at_addr = {table_n[1:0], word};
   assign at_data = win;
 
-  wire unused = &{1'b0, desc};
+  wire unused = &{1'b0, desc, prow_freed};
 
 endmodule
 

@@ -89,6 +89,7 @@ module weight_loader #(
   reg            from_kept;
   reg  [   17:0] words;  // words of a channel
   reg  [    3:0] lastn;
+  reg  [   10:0] n_o;
   reg  [   35:0] addc;
   wire           fc_mode = mode == `MODE_FC;
   wire           chan_mode = mode == `MODE_CHAN;
@@ -96,7 +97,8 @@ module weight_loader #(
   wire           words_1 = words == 18'd1;
   wire           words_2 = words == 18'd2;
 
-  // ---- position: words of the channel and channels of the layer from this one on
+  // ---- position: words of the channel up to this one and two more, channels of the layer up to this one
+  // and one more
   reg  [   17:0] s;
   reg  [   10:0] o;
   reg            first;
@@ -115,9 +117,10 @@ module weight_loader #(
   wire [    3:0] count_next = (primed ? next_last : words_1) ? count_last : 4'd9;
   wire [    4:0] bytes_n = wide ? {count_next, 1'b0} : {1'b0, count_next};
   wire [    4:0] bytes_next = all_last ? 5'd0 : bytes_n;
-  wire [ WW-1:0] row_used = row - wrow_freed;
-  wire [PRW-1:0] prow_used = prow - prow_freed;
-  wire           room = row_used < WBUF_ROWS[WW-1:0] && prow_used < PAR_ROWS[PRW-1:0];
+  // a ring that is full differs in the bit above its addresses alone
+  wire [   AW:0] row_off = row[AW:0] ^ wrow_freed[AW:0];
+  wire [  PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
+  wire           room = row_off != {1'b1, {AW{1'b0}}} && prow_off != {1'b1, {PAW{1'b0}}};
   wire           constant_free;
   wire           ready = room && (constant_free || !s_last);
   wire           bus_go;
@@ -168,24 +171,24 @@ module weight_loader #(
   end
 
   always @(posedge clk) begin
-    if (start) o <= desc[`DESC_O];
-    else if (go && s_last) o <= o - 11'd1;
     if (run && !primed) begin
-      s         <= words;
+      s         <= 18'd3;
+      o         <= 11'd2;
       count     <= count_next;
       bytes     <= bytes_n;
       first     <= 1'b1;
       s_last    <= words_1;
       next_last <= words_1 || words_2;
-      o_last    <= o == 11'd1;
+      o_last    <= n_o == 11'd1;
     end else if (go) begin
-      s         <= s_last ? words : s - 18'd1;
+      s         <= s_last ? 18'd3 : s + 18'd1;
+      o         <= s_last ? o + 11'd1 : o;
       count     <= count_next;
       bytes     <= bytes_n;
       first     <= s_last;
       s_last    <= next_last;
-      next_last <= next_last ? words_1 : s_last ? words_2 : s == 18'd3;
-      o_last    <= s_last ? o == 11'd2 : o_last;
+      next_last <= next_last ? words_1 : s_last ? words_2 : s == words;
+      o_last    <= s_last ? o == n_o : o_last;
     end
   end
 
@@ -201,6 +204,7 @@ module weight_loader #(
       from_kept <= desc[`DESC_KEPT];
       words <= desc[`DESC_DW] ? 18'd1 : desc[`DESC_S];
       lastn <= desc[`DESC_LASTN];
+      n_o   <= desc[`DESC_O];
       addc  <= desc[`DESC_ADDC];
     end
   end
@@ -342,7 +346,7 @@ module weight_loader #(
   // the layer's arguments stay until its last constant is written
   assign busy = run || sum_busy;
 
-  wire unused = &{1'b0, desc, weights};
+  wire unused = &{1'b0, desc, weights, wrow_freed, prow_freed, row, prow};
 
 endmodule
 

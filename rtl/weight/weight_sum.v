@@ -5,7 +5,7 @@
 // How it works: the nine weights of a word are added up in a cycle, in the next one the word is added to
 // those of its channel. A channel's sum goes to weight_constant, which multiplies it.
 // Handshake: none; a channel's last word is given only while free is high: its sum can be multiplied
-// then. The constant is there twelve cycles after the word at the latest.
+// then. The constant is there eleven cycles after the word at the latest.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -66,24 +66,23 @@ module weight_sum #(
   assign eight  = {1'b0, four_0} + {1'b0, four_1};
 
   // ---- sum of a channel: 30 bits (1024 * 9 * 65535), of a vector of 2 MiB 37 bits
-  reg q_valid, q_first, q_last, r_valid, r_first, r_last, p_valid;
-  reg [PAW-1:0] q_row, r_row, p_row;
-  reg [ZW-1:0] q_bank, r_bank, p_bank;
+  reg q_valid, q_first, q_last, r_valid, r_last;
+  reg [PAW-1:0] q_row, r_row;
+  reg [ZW-1:0] q_bank, r_bank;
   reg  [WB+2:0] eight_q;
   reg  [WB-1:0] ninth_q;
   (* keep *)wire [WB+3:0] word_sum;
   assign word_sum = {1'b0, eight_q} + {4'd0, ninth_q};
-  reg [36:0] sum;
+  reg [36:0] sum;  // of the words before
+  wire [36:0] sum_n = sum + {{(33 - WB) {1'b0}}, word_sum};
 
   always @(posedge clk) begin
     if (rst) begin
       q_valid <= 1'b0;
       r_valid <= 1'b0;
-      p_valid <= 1'b0;
     end else begin
       q_valid <= go;
       r_valid <= q_valid;
-      p_valid <= r_valid && r_last && !bare;
     end
   end
 
@@ -97,16 +96,13 @@ module weight_sum #(
     if (q_valid) begin
       eight_q <= eight;
       ninth_q <= weights[8*WB+:WB];
-      r_first <= q_first;
       r_last  <= q_last;
       r_row   <= q_row;
       r_bank  <= q_bank;
     end
-    if (r_valid) begin
-      sum    <= (r_first ? 37'd0 : sum) + {{(33 - WB) {1'b0}}, word_sum};
-      p_row  <= r_row;
-      p_bank <= r_bank;
-    end
+    // the last sum leaves as it is made
+    if (q_valid && q_first) sum <= 37'd0;
+    else if (r_valid) sum <= sum_n;
   end
 
   // ---- how long the multiplier has to do
@@ -135,10 +131,10 @@ module weight_sum #(
       .above_34(above_34),
       .scaling (scaling),
       .cycles  (cycles),
-      .valid   (p_valid),
-      .sum     (sum),
-      .row     (p_row),
-      .bank    (p_bank),
+      .valid   (r_valid && r_last && !bare),
+      .sum     (sum_n),
+      .row     (r_row),
+      .bank    (r_bank),
       .kc_we   (kc_we),
       .kc_row  (kc_row),
       .kc_bank (kc_bank),
@@ -146,7 +142,7 @@ module weight_sum #(
       .busy    (constant_busy)
   );
 
-  assign busy = q_valid || r_valid || p_valid || constant_busy;
+  assign busy = q_valid || r_valid || constant_busy;
 
   wire unused = &{1'b0, desc};
 
