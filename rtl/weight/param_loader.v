@@ -90,10 +90,10 @@ module param_loader #(
   );
 
   // a ring that is full differs in the bit above its addresses alone
-  wire [  PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
-  wire [    3:0] tables_used = table_n - tables_freed;
-  wire           room = in_table ? !tables_used[2] : prow_off != {1'b1, {PAW{1'b0}}};
-  wire           go = run && room && level >= 8;
+  wire [PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
+  wire [  3:0] tables_used = table_n - tables_freed;
+  wire         room = in_table ? !tables_used[2] : prow_off != {1'b1, {PAW{1'b0}}};
+  wire         go = run && room && level >= 8;
   assign take = go ? 4'd8 : 4'd0;
 
   wire table_end = word == 5'd17;
@@ -102,14 +102,14 @@ module param_loader #(
 
   always @(posedge clk) begin
     if (rst) begin
-      run           <= 1'b0;
-      in_table      <= 1'b1;
-      only          <= 1'b0;
-      word          <= 5'd0;
-      left          <= 11'd1;
-      prow          <= {PRW{1'b0}};
-      bank          <= {ZW{1'b0}};
-      table_n       <= 4'd0;
+      run      <= 1'b0;
+      in_table <= 1'b1;
+      only     <= 1'b0;
+      word     <= 5'd0;
+      left     <= 11'd1;
+      prow     <= {PRW{1'b0}};
+      bank     <= {ZW{1'b0}};
+      table_n  <= 4'd0;
     end else if (start) begin
       run      <= 1'b1;
       in_table <= 1'b1;
@@ -119,10 +119,10 @@ module param_loader #(
       bank     <= {ZW{1'b0}};
     end else if (go) begin
       if (in_table) begin
-        word          <= table_end ? 5'd0 : word + 5'd1;
-        in_table      <= !table_end;
-        run           <= !(table_end && only);
-        table_n       <= table_end ? table_n + 4'd1 : table_n;
+        word     <= table_end ? 5'd0 : word + 5'd1;
+        in_table <= !table_end;
+        run      <= !(table_end && only);
+        table_n  <= table_end ? table_n + 4'd1 : table_n;
       end else begin
         run  <= !o_last;
         left <= left - 11'd1;

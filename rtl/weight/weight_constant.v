@@ -139,7 +139,7 @@ module weight_constant #(
       wire [35:0] part_at = p_first ? {{15{p[35]}}, p[35:15]} : p_upper ? {p[16:0], 19'd0} : {p[33:0], 2'd0};
       always @(posedge clk) begin
         if (p_valid) begin
-          total <= (p_first ? addc : total) + part_at;
+          total   <= (p_first ? addc : total) + part_at;
           kc_row  <= p_row;
           kc_bank <= p_bank;
         end

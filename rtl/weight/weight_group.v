@@ -90,8 +90,8 @@ module weight_group (
     halves = (swap ? {bytes[15:0], bytes[31:16]} : bytes) ^ {4{other, 7'd0}};
   endfunction
 
-  wire [1:0] turn = off - pos[1:0];
-  wire [1:0] turn_next = turn + want[1:0];
+  wire [ 1:0] turn = off - pos[1:0];
+  wire [ 1:0] turn_next = turn + want[1:0];
   wire [31:0] half = halves(word, turn[1], invert);
   wire [31:0] half_next = halves(word, turn_next[1], invert);
   wire [31:0] turned = turn[0] ? {half[7:0], half[31:8]} : half;
@@ -106,7 +106,7 @@ module weight_group (
   end
 
   // the register of each lane that comes next: bit T of turn T
-  wire [4:0] next [0:3];
+  wire [4:0] next[0:3];
   genvar l, m;
   generate
     for (l = 0; l < 4; l = l + 1) begin : g_lane

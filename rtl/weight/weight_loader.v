@@ -112,20 +112,20 @@ module weight_loader #(
 
   // the last word of a channel: this one, the next one; the last channel
   reg s_last, next_last, o_last;
-  wire           all_last = s_last && o_last;
-  wire [    3:0] count_last = middle ? 4'd1 : !dw && (chan_mode || fc_mode) ? lastn : 4'd9;
-  wire [    3:0] count_next = (primed ? next_last : words_1) ? count_last : 4'd9;
-  wire [    4:0] bytes_n = wide ? {count_next, 1'b0} : {1'b0, count_next};
-  wire [    4:0] bytes_next = all_last ? 5'd0 : bytes_n;
+  wire         all_last = s_last && o_last;
+  wire [  3:0] count_last = middle ? 4'd1 : !dw && (chan_mode || fc_mode) ? lastn : 4'd9;
+  wire [  3:0] count_next = (primed ? next_last : words_1) ? count_last : 4'd9;
+  wire [  4:0] bytes_n = wide ? {count_next, 1'b0} : {1'b0, count_next};
+  wire [  4:0] bytes_next = all_last ? 5'd0 : bytes_n;
   // a ring that is full differs in the bit above its addresses alone
-  wire [   AW:0] row_off = row[AW:0] ^ wrow_freed[AW:0];
-  wire [  PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
-  wire           room = row_off != {1'b1, {AW{1'b0}}} && prow_off != {1'b1, {PAW{1'b0}}};
-  wire           constant_free;
-  wire           ready = room && (constant_free || !s_last);
-  wire           bus_go;
-  wire           kept_go;
-  wire           go = bus_go || kept_go;
+  wire [ AW:0] row_off = row[AW:0] ^ wrow_freed[AW:0];
+  wire [PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
+  wire         room = row_off != {1'b1, {AW{1'b0}}} && prow_off != {1'b1, {PAW{1'b0}}};
+  wire         constant_free;
+  wire         ready = room && (constant_free || !s_last);
+  wire         bus_go;
+  wire         kept_go;
+  wire         go = bus_go || kept_go;
   assign starved = run && primed && ready && !go;
 
   // a row is complete with the word of its last bank

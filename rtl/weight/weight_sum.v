@@ -73,7 +73,7 @@ module weight_sum #(
   reg  [WB-1:0] ninth_q;
   (* keep *)wire [WB+3:0] word_sum;
   assign word_sum = {1'b0, eight_q} + {4'd0, ninth_q};
-  reg [36:0] sum;  // of the words before
+  reg  [36:0] sum;  // of the words before
   wire [36:0] sum_n = sum + {{(33 - WB) {1'b0}}, word_sum};
 
   always @(posedge clk) begin
