@@ -45,7 +45,8 @@
   end
 
   always @(posedge clk) begin
-    //: The sum is the one before plus weight times the pixel after ReLU, or a difference on the side that stays, or zero: gating changes nothing.
+    //: The sum is the one before plus weight times the pixel after ReLU,
+    //: or a difference that stays, or zero: gating changes nothing.
     if (f_age == 3) sum_equal : assert (psum_out == f_psum);
     //: The sum of the pixels is that of the pixels after ReLU, of those that are added.
     if (f_age == 3) pixels_equal : assert (xsum_out == f_xsum);

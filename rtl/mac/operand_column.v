@@ -155,7 +155,8 @@ module operand_column #(
       end
     end
   endgenerate
-  assign weight = mute ? {(N_Z * WEIGHT_BITS) {1'b0}} : one_bank ? {N_Z{slots[WEIGHT_BITS-1:0]}} : by_chan ? by_slot : wrow;
+  assign weight = mute ? {(N_Z * WEIGHT_BITS) {1'b0}} :
+      one_bank ? {N_Z{slots[WEIGHT_BITS-1:0]}} : by_chan ? by_slot : wrow;
 
   // ---- statistics
   localparam integer FOURS = (L + 3) / 4;

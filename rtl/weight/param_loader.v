@@ -92,7 +92,7 @@ module param_loader #(
   // a ring that is full differs in the bit above its addresses alone
   wire [PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
   wire [  3:0] tables_used = table_n - tables_freed;
-  wire         room = in_table ? !tables_used[2] : prow_off != {1'b1, {PAW{1'b0}}};
+  wire         room = in_table ? tables_used < 4'd4 : prow_off != {1'b1, {PAW{1'b0}}};
   wire         go = run && room && level >= 8;
   assign take = go ? 4'd8 : 4'd0;
 

@@ -106,6 +106,7 @@ module weight_group (
   end
 
   // the register of each lane that comes next: bit T of turn T
+  wire [3:0] passed = {1'b0, &pos[1:0], pos[1], |pos[1:0]};  // by the position
   wire [4:0] next[0:3];
   genvar l, m;
   generate
@@ -116,7 +117,7 @@ module weight_group (
       wire in_group = need[4:2] != 3'd0 || ahead < need[1:0];
       assign lanes[8*l+:8] = in_group ? turned[8*l+:8] : 8'd0;
       assign early[8*l+:8] = waits_on[l] ? waits[8*l+:8] : lanes[8*l+:8];
-      wire [2:0] place = pos[4:2] + {2'd0, pos[1:0] > LANE};
+      wire [2:0] place = pos[4:2] + {2'd0, passed[l]};
       assign next[l] = 5'd1 << place;
     end
   endgenerate

@@ -346,7 +346,7 @@ module weight_loader #(
   // the layer's arguments stay until its last constant is written
   assign busy = run || sum_busy;
 
-  wire unused = &{1'b0, desc, weights, wrow_freed, prow_freed, row, prow};
+  wire unused = &{1'b0, desc, weights, group_weights, window_weights, wrow_freed, prow_freed, row, prow};
 
 endmodule
 

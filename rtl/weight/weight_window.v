@@ -125,7 +125,7 @@ module weight_window #(
   end
   always @(posedge clk) if (bus_go || kept_go) weights <= nine;
 
-  wire unused = &{1'b0, run, ready};
+  wire unused = &{1'b0, run, ready, bus_window, kept_window};
 
 endmodule
 
