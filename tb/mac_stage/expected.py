@@ -98,6 +98,7 @@ class Issue:
     row: np.ndarray  # (9, bytes of a tile word)
     weight: np.ndarray  # (9, channels)
     tag: dict[str, int]
+    counted: bool = True  # its multiplications are; not those that are made once more
     control: int = 0  # as the columns get it
     out: tuple[list[int], list[int]] = field(default=([], []))  # sums, sums of pixels
     issued: list[int] = field(default_factory=list)  # multiplications of each column
@@ -142,8 +143,8 @@ class Issue:
         """(sum of products, sum of pixels) of each lane; fills the counts of the columns."""
         pixel, used = self.pixels(shape, layer), self.taps[:, None] & self.valid
         above = used & (pixel > 0)
-        self.issued = [int(n) for n in used.sum(axis=1)]
-        self.gated = [int(n) for n in (used & ~above).sum(axis=1)]
+        self.issued = [int(n) * self.counted for n in used.sum(axis=1)]
+        self.gated = [int(n) * self.counted for n in (used & ~above).sum(axis=1)]
         weight = self.weights(shape, layer)
         if layer.ewop == MULTIPLY:
             weight[OWN] = np.maximum(pixel[OWN - 1], 0)
