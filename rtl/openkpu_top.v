@@ -103,6 +103,8 @@ module openkpu_top #(
   localparam integer TILE_MIN = (LANES < 8) ? 8 : LANES;
   localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH;
   localparam integer TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
+  // a few lanes: maps are moved in pieces of four bytes
+  localparam integer NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16) ? 1 : 0;
 
   // ---- host port
   wire [`CFG_BITS-1:0] cfg;
@@ -323,10 +325,11 @@ module openkpu_top #(
   );
 
   data_cache #(
-      .ROWS (AI_RAM_ROWS),
-      .AHB_W(AHB_W),
-      .PATH (PATH),
-      .KEEP (KEEP_WEIGHTS)
+      .ROWS  (AI_RAM_ROWS),
+      .AHB_W (AHB_W),
+      .PATH  (PATH),
+      .KEEP  (KEEP_WEIGHTS),
+      .NARROW(NARROW)
   ) u_cache (
       .clk(clk),
       .rst(rst),

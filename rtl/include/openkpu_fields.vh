@@ -152,17 +152,22 @@
 `define BEAT_DATA (0)+:(AHB_W)  // the word
 `define BEAT_OFF (AHB_W)+:(OW)  // first byte that counts
 `define BEAT_CNT (AHB_W+OW)+:(CW)  // bytes that count
-`define BEAT_LAST (AHB_W+OW+CW)  // last word of its request
-`define BEAT_BITS (1+AHB_W+OW+CW)
+`define BEAT_BITS (AHB_W+OW+CW)
 
-// What travels with a bus command and comes back with its beats. Uses OW and CW.
-`define DMA_TAG_STOP (0)+:(CW)  // bytes that count in the last word of the request
-`define DMA_TAG_OFF (CW)+:(OW)  // first byte that counts in its first word
-`define DMA_TAG_LAST (CW+OW)  // the request ends with this command
-`define DMA_TAG_FIRST (1+CW+OW)  // the request begins with this command
-`define DMA_TAG_CHAN (2+CW+OW)+:(3)  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
-`define DMA_TAG_OWNER (5+CW+OW)+:(`OWNER_BITS)  // who wants it
-`define DMA_TAG_BITS (5+CW+OW+`OWNER_BITS)
+// Bus word on its way to the FIFO of a read channel. Uses AHB_W, OW = log2(bytes of a bus word).
+`define DMA_WORD_DATA (0)+:(AHB_W)  // the word
+`define DMA_WORD_OFF (AHB_W)+:(OW)  // first byte that counts
+`define DMA_WORD_LESS (AHB_W+OW)+:(OW)  // bytes that count - 1
+`define DMA_WORD_BITS (AHB_W+OW+OW)
+
+// What travels with a bus command and comes back with its beats. Uses OW = log2(bytes of a bus
+// word).
+`define DMA_TAG_TOP (0)+:(OW)  // last byte that counts in the last word of the command
+`define DMA_TAG_OFF (OW)+:(OW)  // first byte that counts in its first word
+`define DMA_TAG_LAST (OW+OW)  // the request ends with this command
+`define DMA_TAG_CHAN (1+OW+OW)+:(3)  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
+`define DMA_TAG_OWNER (4+OW+OW)+:(`OWNER_BITS)  // who wants it
+`define DMA_TAG_BITS (4+OW+OW+`OWNER_BITS)
 
 // Announcement of a burst command in the cycle in which the AHB master takes it: a bridge
 // requests its read early and learns the length of an INCR burst.
@@ -182,6 +187,11 @@
 `define CMD_WPOP (41)  // each beat takes a word of write data
 `define CMD_TAG (42)+:(TAG_W)  // comes back with the beats
 `define CMD_BITS (42+TAG_W)
+
+// Burst that a channel proposes. Uses TAG_W.
+`define BURST_CMD (0)+:(`CMD_BITS)  // the command
+`define BURST_WRAP (`CMD_BITS)  // it begins beyond the last address
+`define BURST_BITS (1+`CMD_BITS)
 
 // Feature map in the AI RAM, sizes minus one.
 `define MAP_BASE 14:0  // first row
