@@ -138,9 +138,11 @@ rtl/tile/tile_buffer.v
 rtl/tile/tile_place.v
 rtl/tile/tile_scatter.v
 rtl/weight/act_table.v
-rtl/weight/byte_group.v
 rtl/weight/param_buffer.v
 rtl/weight/param_loader.v
 rtl/weight/weight_buffer.v
 rtl/weight/weight_constant.v
+rtl/weight/weight_group.v
 rtl/weight/weight_loader.v
+rtl/weight/weight_sum.v
+rtl/weight/weight_window.v

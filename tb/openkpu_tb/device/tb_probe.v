@@ -113,7 +113,7 @@ module tb_probe #(
           localparam U = (z * N_Y + y) * N_X + t;
           assign operands[U*OPW +: OPW] = {
             tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.weight_q,
-            tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.pixel_q};
+            tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.pixel_q[7:0]};
           assign enables[U] =
             tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.enable_q;
         end
