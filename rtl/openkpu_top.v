@@ -201,7 +201,7 @@ module openkpu_top #(
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
       .TILE_ROWS  (TILE_ROWS),
-      .TILE_W     (TILE_WORD),
+      .TILE_WORD  (TILE_WORD),
       .POOLS      (POOL_LANES != 0),
       .FP16       (FP16_LANES != 0),
       .KEEP       (KEEP_WEIGHTS),

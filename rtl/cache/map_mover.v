@@ -239,7 +239,7 @@ module map_mover #(
     end
   endgenerate
 
-  wire unused = &{1'b0, pixel_beat[`BEAT_LAST], map_chans_m1[13:10]};
+  wire unused = &{1'b0, map_chans_m1[13:10]};
 
 endmodule
 

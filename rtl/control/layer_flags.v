@@ -4,8 +4,9 @@
 //
 // How it works: word 0 goes into registers. Kernel and pool are checked here too, and the window of
 // a pooling task, for what is allowed depends on the flags. The first check that fails gives the
-// code: flags, kernel, pool. layer_moves holds what moves between the storage and the AI RAM.
-// Handshake: load comes with word 0, load_8 with word 8; bad is valid behind the last word.
+// code: flags, kernel, pool. layer_moves holds what moves between the storage and the AI RAM, pool_check
+// the window.
+// Handshake: load comes with word 0, load_6 and load_8 with theirs; bad is valid behind the last word.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -35,9 +36,14 @@ module layer_flags #(
     input  wire [            2:0] ends,
     output wire [`MOVES_BITS-1:0] moves,
     output wire                   bad_store,
-    // a pooling task; with a window that cannot be
-    input  wire                   pools,
-    input  wire                   bad_window,
+    // word 6: a pooling task; its window, in one direction (pool_check)
+    input  wire                   load_6,
+    output wire                   pools,
+    output wire [`PTASK_BITS-1:0] window,
+    input  wire                   side,
+    output wire [            3:0] pad,
+    output wire [            3:0] kernel_m1,
+    output wire [            4:0] stride,
     // flags; fp16: a product of float16 matrices, of float32 results
     output reg                    int_en,
     output reg                    dw,
@@ -92,6 +98,20 @@ module layer_flags #(
       .moves    (moves),
       .bad_flags(bad_moves),
       .bad_place(bad_store)
+  );
+
+  wire bad_window;
+  pool_check u_pool (
+      .clk       (clk),
+      .take      (load_6),
+      .word      (w_data),
+      .pools     (pools),
+      .window    (window),
+      .bad_window(bad_window),
+      .side      (side),
+      .pad       (pad),
+      .kernel_m1 (kernel_m1),
+      .stride    (stride)
   );
 
   wire taps = kernel_type == 3'd1;

@@ -152,17 +152,22 @@
 `define BEAT_DATA (0)+:(AHB_W)  // the word
 `define BEAT_OFF (AHB_W)+:(OW)  // first byte that counts
 `define BEAT_CNT (AHB_W+OW)+:(CW)  // bytes that count
-`define BEAT_LAST (AHB_W+OW+CW)  // last word of its request
-`define BEAT_BITS (1+AHB_W+OW+CW)
+`define BEAT_BITS (AHB_W+OW+CW)
 
-// What travels with a bus command and comes back with its beats. Uses OW and CW.
-`define DMA_TAG_STOP (0)+:(CW)  // bytes that count in the last word of the request
-`define DMA_TAG_OFF (CW)+:(OW)  // first byte that counts in its first word
-`define DMA_TAG_LAST (CW+OW)  // the request ends with this command
-`define DMA_TAG_FIRST (1+CW+OW)  // the request begins with this command
-`define DMA_TAG_CHAN (2+CW+OW)+:(3)  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
-`define DMA_TAG_OWNER (5+CW+OW)+:(`OWNER_BITS)  // who wants it
-`define DMA_TAG_BITS (5+CW+OW+`OWNER_BITS)
+// Bus word on its way to the FIFO of a read channel. Uses AHB_W, OW = log2(bytes of a bus word).
+`define DMA_WORD_DATA (0)+:(AHB_W)  // the word
+`define DMA_WORD_OFF (AHB_W)+:(OW)  // first byte that counts
+`define DMA_WORD_LESS (AHB_W+OW)+:(OW)  // bytes that count - 1
+`define DMA_WORD_BITS (AHB_W+OW+OW)
+
+// What travels with a bus command and comes back with its beats. Uses OW = log2(bytes of a bus
+// word).
+`define DMA_TAG_TOP (0)+:(OW)  // last byte that counts in the last word of the command
+`define DMA_TAG_OFF (OW)+:(OW)  // first byte that counts in its first word
+`define DMA_TAG_LAST (OW+OW)  // the request ends with this command
+`define DMA_TAG_CHAN (1+OW+OW)+:(3)  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
+`define DMA_TAG_OWNER (4+OW+OW)+:(`OWNER_BITS)  // who wants it
+`define DMA_TAG_BITS (4+OW+OW+`OWNER_BITS)
 
 // Announcement of a burst command in the cycle in which the AHB master takes it: a bridge
 // requests its read early and learns the length of an INCR burst.
@@ -182,6 +187,11 @@
 `define CMD_WPOP (41)  // each beat takes a word of write data
 `define CMD_TAG (42)+:(TAG_W)  // comes back with the beats
 `define CMD_BITS (42+TAG_W)
+
+// Burst that a channel proposes. Uses TAG_W.
+`define BURST_CMD (0)+:(`CMD_BITS)  // the command
+`define BURST_WRAP (`CMD_BITS)  // it begins beyond the last address
+`define BURST_BITS (1+`CMD_BITS)
 
 // Feature map in the AI RAM, sizes minus one.
 `define MAP_BASE 14:0  // first row
@@ -360,5 +370,37 @@
 `define SEGMENT_SHIFT 58:55  // shift in steps of four bits, three bits more are dropped: 13 at most
 `define SEGMENT_ADD 66:59  // addend
 `define SEGMENT_BITS 67
+
+// What a stripe needs of the input map. Uses TB = log2 of the bytes of a word.
+`define STRIPE_LAST (0)  // last stripe of the map
+`define STRIPE_UP (1)  // the first line is above the stripe: the windows of 3x3 see it
+`define STRIPE_LINES (2)+:(3)  // lines of the stripe
+`define STRIPE_REACH (5)+:(10)  // lines that are read, less one
+`define STRIPE_FIRST (15)+:(10-TB)  // word of a line that is read first
+`define STRIPE_FINAL (15+10-TB)+:(10-TB)  // word of a line that is read last
+`define STRIPE_PRE (15+10-TB+10-TB)  // the first word gives only the byte before the stripe
+`define STRIPE_POST (16+10-TB+10-TB)  // the last word gives only bytes behind those of the word before
+`define STRIPE_SHIFT (17+10-TB+10-TB)+:(TB)  // byte of a word that comes first
+`define STRIPE_ROW (17+10-TB+10-TB+TB)+:(15)  // row of the AI RAM where the first line begins
+`define STRIPE_FLAT_X (32+10-TB+10-TB+TB)+:(4)  // flat: column where the stripe begins
+`define STRIPE_FLAT_PIXELS (36+10-TB+10-TB+TB)+:(7)  // flat: pixels of the stripe
+`define STRIPE_BITS (43+10-TB+10-TB+TB)
+
+// What fill_seq says of a word of the AI RAM: where its bytes belong in the tile buffer. Uses TB
+// = log2 of the bytes of a word, TW, the width of an entry counter.
+`define NOTE_VECTOR_END (0)  // fully connected: last word of the vector
+`define NOTE_BYTES (1)+:(TB+1)  // fully connected: bytes that count; flat: pixels
+`define NOTE_LINE_END (1+TB+1)  // last word of its line: no other follows that it waits for
+`define NOTE_CHANS (2+TB+1)+:(3)  // 1x1: channels in the word
+`define NOTE_CHMOD (5+TB+1)+:(4)  // 1x1: channels already in the entry
+`define NOTE_SLOTS (9+TB+1)+:(6)  // lines of the stripe that the line is for the three tap rows, 2 bits each; flat: the first pixel
+`define NOTE_KY_ON (15+TB+1)+:(3)  // tap rows that the line feeds
+`define NOTE_PLACE (18+TB+1)+:(8-TB)  // where the bytes go in a line of the stripe, in quarters of a word
+`define NOTE_BASE (18+TB+1+8-TB)+:(TB)  // the byte of the word that is the first of them
+`define NOTE_EMIT (18+TB+1+8-TB+TB)  // the word gives bytes to the entry
+`define NOTE_DONE (19+TB+1+8-TB+TB)+:(5)  // entries complete with this word
+`define NOTE_ENTRY (24+TB+1+8-TB+TB)+:(TW)  // entry that the word belongs to
+`define NOTE_KY_BELOW (24+TB+1+8-TB+TB+TW)+:(3)  // tap rows that the line below feeds, where it comes with the word
+`define NOTE_BITS (27+TB+1+8-TB+TB+TW)
 
 `endif

@@ -24,7 +24,7 @@ MEMORIES = {
     "signatures": r"\.u_signatures",
     "layer argument FIFO": r"\.u_layers\.",
     "FIFOs of pixels": r"\.g_block\.u_fifo",
-    "mark of": r"\.g_block\.u_last",
+    "words that are stored": r"\.u_write\.u_words",
     "accumulators": r"\.u_acc\.u_sums",
     "sums whose": r"\.u_planes\.",
 }

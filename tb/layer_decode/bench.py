@@ -38,7 +38,7 @@ OF_TASKS = {
     *("sin", "sout", "pad", "inten", "send", "first", "last", "idx", "inb", "touch", "wrows"),
     *("inf", "pools", "ptask", "moves"),
 }
-PARTS = ("decode", "flags", "moves", "place", "serial", "share", "sizes")
+PARTS = ("decode", "flags", "moves", "share", "sizes", "steps", "alu")
 BUS_BYTES = 4
 
 
@@ -379,7 +379,7 @@ class Bench(BlockBench):
     def __init__(self, dut) -> None:
         global case_rows, floats, keeps
         super().__init__(dut)
-        names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_W")
+        names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_WORD")
         flat = bool(int(dut.FLAT.value))
         self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names), flat=flat)
         case_rows, floats = self.sizes.ram_rows, int(dut.FP16.value)

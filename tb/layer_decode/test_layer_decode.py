@@ -147,9 +147,9 @@ ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=
 def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int) -> None:
     params = {"N_Y": sizes.n_y, "N_Z": sizes.n_z, "WEIGHT_BITS": sizes.weight_bits}
     params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
-    params |= {"TILE_W": sizes.tile_word, "AI_RAM_ROWS": sizes.ram_rows}
+    params |= {"TILE_WORD": sizes.tile_word, "AI_RAM_ROWS": sizes.ram_rows}
     params |= {"FP16": int(lanes > 0), "KEEP": keep, "FLAT": int(sizes.flat)}
-    sources = ["rtl/control/pool_check.v", "rtl/lib/flat_lines.v"]
+    sources = ["rtl/control/pool_check.v", "rtl/lib/flat_lines.v", "rtl/lib/ram_1r1w_async.v"]
     sources += [f"rtl/control/layer_{name}.v" for name in PARTS]
     for module in ("test_layer_decode", "load_tests"):
         run_bench(sim, "layer_decode", sources, f"tb.layer_decode.{module}", params=params)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.prediction.cycles_front import Front
-from openkpu.prediction.cycles_shape import ENTRY, Shape, Stripe
+from openkpu.prediction.cycles_shape import ENTRY, TILE_LEAST, Shape, Stripe
 
 FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
-STRIPE_SETUP = 4  # cycles to compute a stripe; below line 0 one more
+STRIPE_SETUP = 4  # cycles to compute a stripe; below line 0 one more for each bit of a line's rows
 FILLED = 6  # from the walk's step of a word to the issue that uses it
 FREED = 10  # from the last use of an entry to the step that fills it again: nine columns behind
 NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in a cycle
@@ -24,6 +24,7 @@ FC_WORK = 4  # fully connected: from the step of a word to its first nine bytes
 FC_WORDS = 2  # words that fc_flatten has asked for and not done with
 FC_LINES = 16  # lines of which the mean is taken
 FC_SHORT = 16  # bytes of a word up to which it requests a third one
+FC_COLUMNS = 3  # elements that fc_serial, which deals words of eight bytes, writes in a cycle
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
 ROW_SEEN_DW = 3  # ... of a depthwise layer
 ROW_FREED = 11  # from the last use of a row of weights to the word that may take its place
@@ -106,7 +107,8 @@ class Engine:
     def _stripe(self, stripe: Stripe) -> None:
         """The fill comes to the next stripe."""
         if self.begun is not None:
-            self.fill = max(self.fill, self.begun + STRIPE_SETUP + int(not stripe.top))
+            rows = 0 if stripe.top else self.shape.line_rows.bit_length()
+            self.fill = max(self.fill, self.begun + STRIPE_SETUP + rows)
         there = max(self.fill, self.line(stripe.last_y))
         self.late, self.fill = self.late + there - self.fill, there
         self.begun = self.fill - 1
@@ -274,18 +276,33 @@ class Engine:
             each = [each[0] + each[1], *each[2:], 0]
         return [(part + seg) // rows for part in each for seg in range(rows)]
 
+    @staticmethod
+    def _flattened(parts: list[int], word: int) -> int:
+        """Cycles of fc_flatten for words of so many bytes: a word is requested when the last but
+        one, or two, is done."""
+        ahead = FC_WORDS + int(word <= FC_SHORT)
+        ends = [0] * ahead
+        for part in parts:
+            ends.append(max(ends[-1], ends[-ahead] + FC_WORK) + ceil_div(part, NINE))
+        return ends[-1]
+
+    @staticmethod
+    def _serial(parts: list[int], _word: int) -> int:
+        """Cycles of fc_serial for words of so many bytes: one for each tap row that they reach."""
+        cycles = column = 0
+        for part in parts:
+            cycles += ceil_div(column + part, FC_COLUMNS)
+            column = (column + part) % FC_COLUMNS
+        return cycles
+
     def _fully_connected(self) -> None:
         """Neuron > step; words of weights are dealt over the banks, 64 steps an entry."""
         shape, front, n_z = self.shape, self.front, self.shape.config.n_z
         width, word = shape.arg.i_row_wid, shape.tile_word
-        ahead = FC_WORDS + int(word <= FC_SHORT)
-        parts = [ceil_div(min(word, width - at), NINE) for at in range(0, width, word)]
-        # ends of words: a word is requested when the last but one, or two, is done
-        worked = [0] * ahead
-        for part in parts * FC_LINES:
-            worked.append(max(worked[-1], worked[-ahead] + FC_WORK) + part)
+        parts = [min(word, width - at) for at in range(0, width, word)] * FC_LINES
+        worked = (self._serial if word == TILE_LEAST else self._flattened)(parts, word)
         entries = ceil_div(shape.on.steps, ENTRY)
-        each = int(worked[-1] / FC_LINES * shape.arg.taps / width / entries)
+        each = int(worked / FC_LINES * shape.arg.taps / width / entries)
         at = freed = 0  # words of the layer so far; rows of them that are free again
         for neuron in range(shape.on.groups):
             if not neuron or not shape.on.held:
