@@ -245,10 +245,10 @@ module layer_decode #(
   wire [35:0] addc;
   reg [17:0] steps, per_out, mul_a;  // per_out: weights of an output channel
   reg [10:0] block, rest;  // rest: channels of the last load
-  // a block takes half of the buffer at most, and another group no more than all of it
+  // a block leaves room for the rows of a group of the next one; with one more they are thrice the buffer
   localparam RW = $clog2(WBUF_ROWS + 1) + 1;
-  localparam [RW-1:0] HALF_ROWS = WBUF_ROWS[RW:1];
-  reg [RW-1:0] rows_in_block;
+  localparam [RW-1:0] ALL_ROWS = WBUF_ROWS[RW-1:0];
+  reg [RW-1:0] rows_at_once;  // of the block and a group more
   // mul_a: channels * lines is below 2^18 when the map fits, whose rows hold four channels at most
   reg [28:0] product;
   // what one output channel needs: the whole map, a kernel, or a kernel of each channel
@@ -288,8 +288,8 @@ module layer_decode #(
 
   // groups of output channels, of channels of a depthwise layer
   wire [10:0] groups = f_fc ? n_o : f_dw ? 11'd1 : z_groups;
-  wire [RW-1:0] rows_more = rows_in_block + steps[RW-1:0];
-  wire more = rows_more <= HALF_ROWS && block < groups && block < {7'd0, share};
+  wire [RW-1:0] rows_more = rows_at_once + steps[RW-1:0];
+  wire more = rows_more <= ALL_ROWS && block < groups && block < {7'd0, share};
   wire [11:0] entries = (mode == `MODE_FC) ? steps[17:6] + {11'd0, steps[5:0] != 6'd0} :
              (steps[17:12] != 6'd0 || (steps[11] && steps[10:0] != 11'd0)) ? 12'd2048 : steps[11:0];
   wire [29:0] wlen_now = f_wide ? {product, 1'b0} : {1'b0, product};
@@ -400,14 +400,14 @@ module layer_decode #(
       S_FIT: begin
         // steps of a group: channels, nines of channels or elements, one
         lastn <= (rem == 4'd0) ? 4'd9 : rem;
-        {steps, rows_in_block, block} <= {steps_all, steps_all[RW-1:0], 11'd1};
+        {steps, rows_at_once, block} <= {steps_all, {steps_all[RW-2:0], 1'b0}, 11'd1};
       end
       S_BLOCK: begin
         if (rows_there) wrows <= pools ? 16'd0 : rows_many ? 16'hffff : rows_all[15:0];
         if (f_fc) block <= groups;
         else if (more && !f_dw) begin
-          block         <= block + 11'd1;
-          rows_in_block <= rows_more;
+          block        <= block + 11'd1;
+          rows_at_once <= rows_more;
         end
       end
       default: block <= block;

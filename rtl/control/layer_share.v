@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_share: how many output groups of a 1x1 layer must share a reading of the input.
+// layer_share: how many output groups of a convolution must share a reading of the input.
 //
-// How it works: so many that the array is the slower side. A reduction step takes the array
+// How it works: so many that the array is the slower side. A reduction step of a 1x1 layer takes the array
 // ceil(width / N_Y) cycles for each line of the stripe and each group; nine channels of it take so
 // many words of the tile buffer. Lines of a stripe multiply both and do not count. The narrowest
-// stripe of a line counts. A 3x3 layer reads three lines a step and needs no sharing. Of a flat layer
-// a full stripe counts, with parts of lines at both ends. 1, 2, 4 or 8; the result is registered in
-// two steps.
+// stripe of a line counts. Of a flat layer a full stripe counts, with parts of lines at both ends. A step
+// of a 3x3 layer takes the words of the three lines that the windows of a line of 64 reach, in a wider map
+// one more on either side: a number for each stride. 1, 2, 4 or 8; the result is registered in two steps.
 // Handshake: none; the fields of a layer are stable for more than two cycles.
 `resetall
 `timescale 1ns / 1ps
@@ -20,8 +20,9 @@ module layer_share #(
 ) (
     // clock
     input  wire        clk,
-    // 1x1; width of the computed grid, log2 of the stripe's line, pitch code, log2 of the stride
+    // 1x1, 3x3; width of the computed grid, log2 of the stripe's line, pitch code, log2 of the stride
     input  wire        chan,
+    input  wire        taps,
     input  wire [10:0] kw,
     input  wire [ 2:0] swl,
     input  wire [ 1:0] ip,
@@ -57,14 +58,42 @@ module layer_share #(
   wire [11:0] flat_read = {5'd0, flat_whole + PARTS};
   wire [11:0] flat_fill = flat_read + ((TB == 6) ? flat_read << 1 : (TB == 5) ? flat_read << 2 : flat_read << 3);
 
+  // groups for so many cycles of the array and words
+  function [3:0] groups(input [11:0] cycles, input [11:0] reads);
+    groups = (cycles >= reads) ? 4'd1 : ({cycles[10:0], 1'b0} >= reads) ? 4'd2 :
+        ({cycles[9:0], 2'b00} >= reads) ? 4'd4 : 4'd8;
+  endfunction
+
+  // 3x3: of a line of 64, for each stride; of several in a line
+  localparam integer LINE_I = 64 / N_Y;
+  localparam integer READ_I = 3 * (64 / TILE_W);
+  localparam [11:0] LINE = LINE_I[11:0];
+  localparam [11:0] READ = READ_I[11:0];
+  localparam [11:0] BESIDE = 12'd6;
+  localparam [11:0] READ_2 = READ << 1;
+  localparam [11:0] READ_4 = READ << 2;
+  wire wider = kw > 11'd64;
+  wire [3:0] of_taps = stride[1] ? (wider ? groups(
+      LINE, READ_4 + BESIDE
+  ) : groups(
+      LINE, READ_4
+  )) : stride[0] ? (wider ? groups(
+      LINE, READ_2 + BESIDE
+  ) : groups(
+      LINE, READ_2
+  )) : wider ? groups(
+      LINE, READ + BESIDE
+  ) : groups(
+      LINE, READ
+  );
+
   reg [11:0] array;
   reg [11:0] fill;
   always @(posedge clk) begin
-    array <= flat ? 12'd64 >> $clog2(N_Y) : {5'd0, chunks};
+    array <= flat ? LINE : {5'd0, chunks};
     fill  <= flat ? flat_fill : ((packed_l == 4'd2) ? 12'd3 : (packed_l == 4'd1) ? 12'd5 :
               {words, 3'd0} + {3'd0, words});
-    share <= (!chan || array >= fill) ? 4'd1 : ({array[10:0], 1'b0} >= fill) ? 4'd2 :
-        ({array[9:0], 2'b00} >= fill) ? 4'd4 : 4'd8;
+    share <= taps ? of_taps : chan ? groups(array, fill) : 4'd1;
   end
 
   wire unused = &{1'b0, kw, flat_rest};
