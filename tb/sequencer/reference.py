@@ -179,7 +179,7 @@ class Nest:
                         self._take_turns(len(sweep))
 
     def _take_turns(self, pixels: int) -> None:
-        """The last steps of a group, as many as sums share a lane, go on together: pixels > step."""
+        """The last steps of a group, as many as sums share a lane, take turns: pixels > step."""
         steps = min(self.array.share, self.d["s"])
         first = len(self.issues) - steps * pixels
         made = self.issues[first:]

@@ -136,8 +136,8 @@ async def turns(dut) -> None:
     bench, maker = await begin(dut)
     for steps in range(1, 2 * bench.share + 1):
         for held, block in ((1, 1), (1, 3), (0, 3)):
-            sizes = {"kernel": 3, "held": held, "b": block}
-            layer = maker.exact(steps, 5, 20, 4 * bench.array.n_z, **sizes)
+            chans = 4 * bench.array.n_z
+            layer = maker.exact(steps, 5, 20, chans, kernel=3, held=held, b=block)
             cycles = await bench.play(layer, Supply())
             lost = max(0, bench.share - steps) * (len(layer.nest.issues) // steps - 1)
             assert cycles == len(layer.nest.issues) + lost, layer.name

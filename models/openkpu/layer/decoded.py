@@ -80,7 +80,7 @@ def _share(arg: LayerArg, kw: int, swl: int, sizes: Sizes) -> int:
         return 1
     stride = POOL_STRIDE[arg.pool_type] if arg.pool_type in PICKS else 1
     packed = {4: 3, 2: 5}.get(sizes.tile_word // (16 << pitch_code(arg.i_row_wid)))
-    if mode == TAPS:  # the windows of a line of 64 reach three lines, a word beside it on either side
+    if mode == TAPS:  # windows of a line of 64 reach three lines, a word on either side
         beside = 2 if kw > STRIPE else 0
         array, words = STRIPE // sizes.n_y, 3 * (STRIPE * stride // sizes.tile_word + beside)
     elif is_flat(arg, sizes):  # a whole stripe, with parts of lines at both ends

@@ -101,10 +101,8 @@ class Engine:
         self.late, self.fill = self.late + there - self.fill, there
         self.begun = self.fill - 1
 
-    def _sweep(
-        self, entry: int, count: int, weights: int, prow: int | None, steps: int = 1
-    ) -> int:
-        """``count`` issues of one entry, or of so many ``steps`` by turns: the cycle of the last one.
+    def _sweep(self, entry: int, count: int, weights: int, prow: int | None, steps: int = 1) -> int:
+        """``count`` issues of one entry, or of ``steps`` by turns: the cycle of the last one.
 
         ``entry``, ``weights``: from when on they are there; ``prow``: row of parameters of sums
         that leave, None when they stay in the accumulators.
@@ -128,8 +126,8 @@ class Engine:
         return last
 
     def _lanes(self, ready: int, count: int, steps: int = 1) -> int:
-        """Sums of so many issues, each the last of ``steps``, leave from a cycle on: that of the last
-        issue."""
+        """Sums of so many issues, each the last of ``steps``, leave from ``ready`` on: the cycle of
+        the last issue."""
         share = self.shape.config.post_share
         room = self.released[-self.limit] + 1 if len(self.released) >= self.limit else 0
         last = max(ready, room, self.post) + (count - 1) * max(share, steps)
