@@ -69,7 +69,7 @@ module tb_probe #(
   // ---- where the cycles went: what the blocks themselves know, in the order of docs/performance.md 4
   wire nest = tb_top.`DUT.u_core.u_seq.u_credits.running;
   wire begins = tb_top.`DUT.u_core.u_seq.u_credits.fresh;
-  wire asks = begins || tb_top.`DUT.u_core.u_seq.u_credits.dw;
+  wire asks = tb_top.`DUT.u_core.u_seq.u_credits.w_ask;
   wire leaves = tb_top.`DUT.u_core.u_seq.u_credits.leaves;
   wire no_tile = begins && !tb_top.`DUT.u_core.u_seq.u_credits.tile_ok;
   wire no_weight = asks && (!tb_top.`DUT.u_core.u_seq.u_credits.wrow_ok ||
