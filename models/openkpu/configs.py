@@ -72,14 +72,17 @@ class Config:
     @property
     def parameters(self) -> dict[str, int]:
         """Parameters of the Verilog top module."""
-        names = {"ahb_width": "AHB_W", "path_bytes": "PATH"}
-        without = ["name", "use", *(key for key in LEFT_OUT if not getattr(self, key))]
+        without = [key for key in LEFT_OUT if not getattr(self, key)]
         without += ["mul_bits"] if self.mul_bits == MUL_BITS else []
-        return {
-            names.get(field.name, field.name.upper()): getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in without
-        }
+        return {verilog_name(key): getattr(self, key) for key in KEYS if key not in without}
+
+
+KEYS = tuple(f.name for f in dataclasses.fields(Config) if f.name not in ("name", "use"))
+
+
+def verilog_name(key: str) -> str:
+    """Parameter of the Verilog top module that a key of configs.toml sets."""
+    return {"ahb_width": "AHB_W", "path_bytes": "PATH"}.get(key, key.upper())
 
 
 def _power(value: int, least: int, most: int = MOST) -> bool:
@@ -168,8 +171,7 @@ def load_config(name: str, path: Path = CONFIGS) -> Config:
         if not isinstance(tables.get(table, {}), dict):
             raise ConfigError(f"{path.name}: {table} is no table")
     values = {**tables.get("defaults", {}), **tables[name]}
-    needed = {field.name for field in dataclasses.fields(Config)} - {"name", "use"}
-    for key in sorted(values.keys() ^ (needed | {"for"})):
+    for key in sorted(values.keys() ^ {*KEYS, "for"}):
         what = "unknown key" if key in values else "missing key"
         raise ConfigError(f"{path.name}: [{name}] {what} {key!r}")
     use = values.pop("for")

@@ -7,7 +7,7 @@ import pytest
 
 from openkpu import configs
 from openkpu.checkout import ROOT
-from openkpu_tools.flows import eda, fpga, gates, silicon_record
+from openkpu_tools.flows import eda, fpga, gates, silicon_record, variants
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RECORDED = silicon_record.load_figures(fpga.BASELINE)
@@ -19,13 +19,13 @@ def test_what_is_mapped_is_what_is_simulated(name: str, flow, monkeypatch) -> No
     """No size of its own: cycles and LUTs are of one device."""
     asked = []
 
-    def mapped(config: configs.Config, *_rest: object) -> None:
-        asked.append(config)
+    def mapped(device: configs.Config | variants.Variant, *_rest: object) -> None:
+        asked.append((device.name, device.parameters))
         raise eda.ToolError("enough")
 
     monkeypatch.setattr(fpga, "mapped", mapped)
     assert flow.main([f"--config={name}"]) == 1
-    assert asked == [configs.load_config(name)]
+    assert asked == [(name, configs.load_config(name).parameters)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
