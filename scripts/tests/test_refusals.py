@@ -237,6 +237,7 @@ nightly --steps=lint --page | --steps and --page together
 nightly --steps=lint --check | --steps and --check together
 nightly --record --release | --record and --release together
 nightly --steps=sleep | --steps: no step 'sleep', expected some of tests
+predict --matmul 4x6x8 --config=lite_fpga | layer 0: sums of 32 bits, configuration lite_fpga has out32 = 0
 testplan --results none.jsonl | none.jsonl: no results, run make test first
 testplan --results l.txt --out /proc/x | /proc/x
 claims Q1 | 'Q1' is no claim
@@ -284,6 +285,11 @@ fpga,synth --params PATH=8 | --params: PATH = 8, expected 16, 32, 64 or 128
 fpga,synth --params POOL_LANES=0 --record | --params and --record together: a record is of a configuration
 fpga --params POOL_LANES=0 --baseline | --params and --baseline together: a record is of a configuration
 synth --params POOL_LANES=0 --check | --check and --params together: nothing is mapped
+features --config=k210 | k210 has no part, expected nano_fpga
+features --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
+features --params POOL_LANES=3 | --params: POOL_LANES = 3, expected 0, 1, 2, 4 or 8
+features --params PERF=0 PERF=0 | --params=PERF=0 twice, expected once
+features --params PERF=0 --record | --params and --record together: a record has every setting
 fpga --family=vhs | --family='vhs': expected ecp5 or xc7
 fpga --part=12k | --part='12k': expected 25k, 45k, 85k, 35t, 50t, 100t or 200t
 fpga --family=ecp5 --part=100t | --part=100t and --family=ecp5 together: expected 25k, 45k or 85k

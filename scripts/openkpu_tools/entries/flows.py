@@ -86,6 +86,14 @@ def fpga(parser: Parser) -> None:
     _figures(parser)
 
 
+@entry("openkpu_tools.flows.features", "flows", checkout=False)
+def features(parser: Parser) -> None:
+    """What each feature costs: LUT, DSP, block RAM of an ECP5, predicted cycles; takes hours."""
+    configured(parser, "nano_fpga")
+    _parameters(parser, "these settings alone, each in a mapping of its own, for example PERF=0")
+    parser.add_argument("--record", action="store_true", help="keep the table for docs/silicon.md")
+
+
 @entry("openkpu_tools.flows.asic.flow", "flows asic", checkout=False)
 def asic(parser: Parser) -> None:
     """A configuration mapped to standard cells and timed -> reports/asic."""
