@@ -45,6 +45,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "summary", joined(silicon_table.silicon_summary)),
     ("docs/silicon.md", "configs", configs.configs_table),
     ("docs/silicon.md", "fpga", joined(silicon_table.fpga_table)),
+    ("docs/silicon.md", "xc7", joined(silicon_table.xc7_table)),
     ("docs/silicon.md", "features", joined(features.feature_table)),
     ("docs/silicon.md", "asic", joined(silicon_table.asic_table)),
     ("docs/verification.md", "coverage", coverage.coverage_table),
