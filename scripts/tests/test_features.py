@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from openkpu import configs
+from openkpu_tools import design
 from openkpu_tools.families import Family
 from openkpu_tools.flows import eda, features, fpga, silicon_record
 from openkpu_tools.flows.variants import BESIDE, KEYS, Variant, variant
@@ -89,7 +90,7 @@ def test_goes_on(asked: list[str], monkeypatch, capsys: pytest.CaptureFixture[st
     assert "| `PERF=0` |  | -10 |  |  |  |  |  |" in out
     asked.clear()
     assert features.main(words) == 0 and not asked
-    monkeypatch.setattr(eda, "rtl_digest", lambda _root: "other")
+    monkeypatch.setattr(design, "rtl_digest", lambda _root: "other")
     assert features.main(words) == 0 and asked == ["", "POOL_LANES=4", "PERF=0"]
 
 
@@ -115,7 +116,7 @@ def test_rtl_that_changes(
 ) -> None:
     """Rows of two circuits make no table."""
     states = iter(["one", "two"])
-    monkeypatch.setattr(eda, "rtl_digest", lambda _root: next(states))
+    monkeypatch.setattr(design, "rtl_digest", lambda _root: next(states))
     assert features.main(["--params", "PERF=0"]) == 1
     assert "FAIL the RTL changed while it was mapped" in capsys.readouterr().out
 
@@ -129,7 +130,7 @@ def test_record(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     lines = features.feature_table()
     assert lines[0] == "`nano_fpga`:" and "| as it is | 41 | 10 | 0 | 0 | 7 | 7 | 7 |" in lines
     assert len(lines) == 4 + len(asked)
-    monkeypatch.setattr(eda, "rtl_digest", lambda _root: "other")
+    monkeypatch.setattr(design, "rtl_digest", lambda _root: "other")
     assert features.feature_table() == [before]
 
 

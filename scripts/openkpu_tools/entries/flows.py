@@ -86,7 +86,7 @@ def fpga(parser: Parser) -> None:
     _figures(parser)
 
 
-@entry("openkpu_tools.flows.features", "flows", checkout=False)
+@entry("openkpu_tools.flows.features", "flows models", checkout=False)
 def features(parser: Parser) -> None:
     """What each feature costs: LUT, DSP, block RAM of an ECP5, predicted cycles; takes hours."""
     configured(parser, "nano_fpga")

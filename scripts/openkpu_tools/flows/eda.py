@@ -6,7 +6,6 @@ and in place on a terminal), and a program that hangs is stopped.
 """
 
 import contextlib
-import hashlib
 import re
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from openkpu_tools import command, rtl
 
 HOURS = 6.0  # a net against a router that never ends; the slowest run that ended took one
 PASSES = re.compile(r"^\d+\.\d+\. Executing (\w+) pass")  # Yosys on its way through `synth`
-FORMAL = re.compile(r"`ifdef FORMAL.*?`endif", re.S)  # is no part of the design
 NEVER = re.compile("(?!)")
 REFUSED = re.compile(r"Module `\\\\?((?:ILLEGAL_|\w+_needs_)\w+)' referenced")
 WRONG = re.compile(r"^error", re.IGNORECASE)  # OpenSTA says so and ends with status 0
@@ -41,16 +39,6 @@ class Minutes(rtl.Ticker):
 def rtl_sources() -> list[str]:
     """RTL files relative to the root."""
     return [str(f.relative_to(ROOT)) for f in sorted(ROOT.glob("rtl/**/*.v"))]
-
-
-def rtl_digest(root: Path) -> str:
-    """Of the design in ``root``/rtl: its text without comments, blanks and properties."""
-    files = [path for path in (root / "rtl").rglob("*.v*") if not path.stem.endswith("_props")]
-    state = hashlib.sha256()
-    for path in sorted(files, key=lambda path: path.relative_to(root).as_posix()):
-        text = FORMAL.sub("", re.sub(r"//.*", "", path.read_text(encoding="utf-8")))
-        state.update("\0".join([path.relative_to(root).as_posix(), *text.split()]).encode())
-    return state.hexdigest()[:16]
 
 
 def bridge_sources() -> list[str]:

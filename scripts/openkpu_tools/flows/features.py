@@ -28,7 +28,7 @@ from openkpu.network.device_rules import check_network
 from openkpu.network.network import NetworkError
 from openkpu.prediction.cycles_model import predict_network
 from openkpu_tb.simrun import builds
-from openkpu_tools import command, registry
+from openkpu_tools import command, design, registry
 from openkpu_tools.families import ECP5
 from openkpu_tools.flows import eda, fpga, silicon_record
 from openkpu_tools.flows.variants import Variant, variant
@@ -134,7 +134,7 @@ def rows(wanted: Sequence[Variant], rtl: str, file: Path) -> Iterator[tuple[Vari
             left = f", about {sum(taken) / len(taken) * missing / 60:.0f} min" if taken else ""
             print(f"{device.title}: {missing} to go{left} ...", flush=True)
             row = mapped_row(device)
-            if eda.rtl_digest(ROOT) != rtl:
+            if design.rtl_digest(ROOT) != rtl:
                 raise eda.ToolError("the RTL changed while it was mapped, expected it to stay")
             known[of] = {"digest": of} | row
             taken.append(row["seconds"])
@@ -177,7 +177,7 @@ def feature_table() -> list[str]:
     """The recorded tables, for docs/silicon.md; those of another RTL are not shown."""
     lines: list[str] = []
     for name, record in sorted(silicon_record.load_figures(RECORD).items()):
-        if record["rtl"] == eda.rtl_digest(ROOT):
+        if record["rtl"] == design.rtl_digest(ROOT):
             lines += ["", f"`{name}`:", "", *settings_table(record["rows"])]
     return lines[1:] or ["Not measured with the present RTL: `make features RECORD=1` takes hours."]
 
@@ -209,7 +209,7 @@ def main(argv: list[str] | None = None) -> int:
         twice = [words for words, n in Counter(one.words for one in wanted).items() if n > 1]
         if twice:
             raise command.UsageError(f"{command.option('params', twice[0])} twice, expected once")
-    rtl, folder = eda.rtl_digest(ROOT), REPORTS / "features"
+    rtl, folder = design.rtl_digest(ROOT), REPORTS / "features"
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, Row] = {}
     try:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from openkpu.checkout import ROOT
 from openkpu_tools import command, marked, registry
-from openkpu_tools.flows.eda import rtl_digest
+from openkpu_tools.design import rtl_digest
 
 REPORTS = ROOT / "reports"  # of runs between releases
 DATA = ROOT / "tb" / "plan" / "nightly.json"

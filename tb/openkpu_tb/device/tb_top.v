@@ -406,11 +406,12 @@ module tb_top #(
                 ? {perf_upper[63-MACS_W:0], `DUT.u_host.g_perf.u_perf.low_macs[MACS_W*(k-2) +: MACS_W]}
                 : {perf_upper, `DUT.u_host.g_perf.u_perf.low_16[5*k +: 5]};
           end
-    end else begin : g_no_perf
+    end else begin : g_no_perf  // that of finished inferences alone
       integer k;
       always @(posedge clk)
         if (layer_done === 1'b1 && perf_count < RECORDS)
-          for (k = 0; k < COUNTERS; k = k + 1) perf_rec[perf_count * COUNTERS + k] <= 64'd0;
+          for (k = 0; k < COUNTERS; k = k + 1)
+            perf_rec[perf_count * COUNTERS + k] <= (k == 10) ? {32'd0, `DUT.u_host.g_none.inferences} : 64'd0;
     end
   endgenerate
   always @(posedge clk) begin
