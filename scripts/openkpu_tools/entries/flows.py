@@ -6,11 +6,13 @@ from pathlib import Path
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
-from openkpu_tools.entries.running import configured
+from openkpu_tools.entries.running import configured, model_or_digits
 from openkpu_tools.entries.verification import module
 from openkpu_tools.entry import entry
 
 PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
+
+BOARDS = ("ulx3s-85f",)
 
 
 def every_config(text: str) -> str:
@@ -56,6 +58,32 @@ def fpga(parser: Parser) -> None:
     parser.add_argument("--place", "--place-only", action="store_true", help="placed, not routed")
     parser.add_argument("--route", action="store_true", help="routed, even where that finds no end")
     _figures(parser)
+
+
+@entry("openkpu_tools.flows.board", "sim verilator flows soc", checkout=False)
+def board(parser: Parser) -> None:
+    """A bitstream: the computer of soc/ with a network in block RAM -> build/board."""
+    parser.add_argument("--board", choices=BOARDS, default=BOARDS[0], help="the board")
+    parser.add_argument(
+        "--model", type=model_or_digits, help="the model, as export reads it; default: digits"
+    )
+    configured(parser, "nano_fpga", "configuration of the device")
+    parser.add_argument(
+        "--images", type=command.integer_in(1, 100), default=1, help="inputs in the storage (1)"
+    )
+    parser.add_argument(
+        "--mhz",
+        type=command.between(4, 400),
+        default=40,
+        help="clock of the computer, at most (40)",
+    )
+    parser.add_argument(
+        "--baud", type=command.integer_in(300, 12_000_000), default=1_000_000, help="(1000000)"
+    )
+    parser.add_argument("--seed", type=command.SEED, help="of the placement; default: 1")
+    parser.add_argument("--netlist", action="store_true", help="simulate the netlist, too")
+    parser.add_argument("--map", "--map-only", action="store_true", help="no bitstream")
+    parser.add_argument("--out", type=command.path, help="the bitstream's file")
 
 
 @entry("openkpu_tools.flows.asic.flow", "flows asic", checkout=False)
