@@ -3,7 +3,8 @@
 // soc_ram: a RAM as an AHB slave without wait states.
 //
 // How it works: the address phase is kept for the data phase, in which the word is read, or its bytes are written at the
-// end. A reset ends an access; the contents stay. They come first from FILE, or in a simulation from the file that the plusarg NAME names, by $readmemh.
+// end. A reset ends an access and keeps the contents, which come first from FILE, or in a simulation from the file that
+// the plusarg NAME names, by $readmemh.
 // Handshake: AMBA 2.0 AHB slave; always ready.
 `resetall
 `timescale 1ns / 1ps

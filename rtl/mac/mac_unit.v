@@ -20,7 +20,8 @@ module mac_unit #(
     parameter WEIGHT_BITS = 16,
     // width of the partial sum: 9 * 255 * (2^WB - 1) fits WB + 12
     parameter PW = WEIGHT_BITS + 12,
-    // 1: operands of a gated multiplication do not toggle; 0: they do (to measure the saving)
+    // 1: operands of a gated multiplication do not toggle; 0: they do; 2: no test of the pixel, for layers of
+    // unsigned pixels only (0 and 2: to measure the saving)
     parameter GATE = 1,
     // 1: the unit can choose between sum and product instead of adding them
     parameter CHOICE = 0,
@@ -49,7 +50,7 @@ module mac_unit #(
 );
 
   // condition circuit: sign bit clear and not zero
-  wire                   enable = valid && !(sgn && pixel[7]) && (|pixel);
+  wire                   enable = valid && ((GATE == 2) || (!(sgn && pixel[7]) && (|pixel)));
 
   // the product and the pixel as they are added are zero unless the condition holds
   reg                    enable_q;

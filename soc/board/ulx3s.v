@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ulx3s: the computer of soc.v on a ULX3S with an LFE5U-85F (docs/silicon.md section 6).
+// ulx3s: the computer of soc.v on a ULX3S with an LFE5U-85F (docs/silicon.md section 5).
 //
 // How it works: a PLL makes the clock of the 25 MHz oscillator. Program, network and images lie in block RAM, loaded
 // with the configuration. The console leaves by the USB serial port. LEDs 0 to 3 are the exit code of the program, 4 the

@@ -81,6 +81,7 @@ def board(parser: Parser) -> None:
         "--baud", type=command.integer_in(300, 12_000_000), default=1_000_000, help="(1000000)"
     )
     parser.add_argument("--seed", type=command.SEED, help="of the placement; default: 1")
+    parser.add_argument("--simulate", action="store_true", help="simulate the RTL, no more")
     parser.add_argument("--netlist", action="store_true", help="simulate the netlist, too")
     parser.add_argument("--map", "--map-only", action="store_true", help="no bitstream")
     parser.add_argument("--out", type=command.path, help="the bitstream's file")
@@ -91,6 +92,19 @@ def asic(parser: Parser) -> None:
     """A configuration mapped to standard cells and timed -> reports/asic."""
     configured(parser, "nano")
     _figures(parser)
+
+
+@entry("openkpu_tools.flows.asic.power", "sim verilator flows asic", checkout=False)
+def power(parser: Parser) -> None:
+    """Energy of array and post lanes with real digits, and what the sign gate saves of it."""
+    configured(parser, "nano")
+    parser.add_argument(
+        "--images",
+        type=command.integer_in(1, 100),
+        default=4,
+        help="digits, one after the other (4)",
+    )
+    parser.add_argument("--record", action="store_true", help="record the figures")
 
 
 @entry("openkpu_tools.flows.equivalence", "flows", checkout=False)

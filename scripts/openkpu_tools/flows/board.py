@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bitstream for a board: the computer of soc/ with a network in block RAM (docs/silicon.md 6).
+"""A bitstream for a board: the computer of soc/ with a network in block RAM (docs/silicon.md 5).
 
 The firmware runs in a simulation of the board's RTL first, and what arrives on the serial line is
 compared with the golden model. Then Yosys maps the board, nextpnr places and routes it, ecppack
-packs the bitstream, with a report beside it. ``--netlist`` simulates the mapped netlist as well.
+packs the bitstream, with a report beside it. ``--netlist`` simulates the mapped netlist as well;
+``--simulate`` and ``--map`` stop early.
 Exit status 1 when a result differs, something does not fit or the clock is missed.
 """
 
@@ -67,7 +68,7 @@ def pll(board: Board, mhz: float) -> dict[str, int]:
             middle = min(outputs, key=lambda n: abs(clock * n - 600))
             found.append((clock, -divide, times, middle))
     if not found:
-        raise UsageError(f"{option('mhz', mhz)}: no clock of the PLL, expected 4 to 400")
+        raise UsageError(f"{option('mhz', mhz)}: no clock of the PLL, expected 10 to 400")
     _, divide, times, middle = max(found)
     return {"PLL_INPUT": -divide, "PLL_FEEDBACK": times, "PLL_OUTPUT": middle}
 
@@ -192,6 +193,8 @@ def build(args: argparse.Namespace, board: Board, folder: Path) -> int:
     if wrong := simulated(board, made, [*rtl, soc.processor()], both, bit, folder):
         return _failed(wrong)
     print("the RTL's results are as in the golden model", flush=True)
+    if args.simulate:
+        return 0
     netlist = mapped(board, both, folder)
     cells = netlist["modules"][board.top]["cells"]
     total = Counter(cell["type"] for cell in cells.values())
@@ -228,7 +231,8 @@ def build(args: argparse.Namespace, board: Board, folder: Path) -> int:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = registry.parse_command("board", argv)
-    command.apart(args, ("map", "out"), why="a netlist is no bitstream")
+    command.apart(args, ("map", "out"), ("simulate", "out"), why="a bitstream is the last step")
+    command.apart(args, ("simulate", "map"), ("simulate", "netlist"), why="nothing is mapped")
     command.check_outputs([args.out])
     args.config = configs.load_config(args.config)
     board, began = KNOWN[args.board], time.monotonic()
