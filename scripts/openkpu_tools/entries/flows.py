@@ -8,10 +8,12 @@ from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
-from openkpu_tools.entries.running import configured
+from openkpu_tools.entries.running import configured, model_or_digits
 from openkpu_tools.entries.verification import module
 from openkpu_tools.entry import entry
 from openkpu_tools.families import FAMILIES, FAMILY_OF
+
+BOARDS = ("ulx3s-85f",)
 
 
 def every_config(text: str) -> str:
@@ -94,11 +96,51 @@ def features(parser: Parser) -> None:
     parser.add_argument("--record", action="store_true", help="keep the table for docs/silicon.md")
 
 
+@entry("openkpu_tools.flows.board", "sim verilator flows soc", checkout=False)
+def board(parser: Parser) -> None:
+    """A bitstream: the computer of soc/ with a network in block RAM -> build/board."""
+    parser.add_argument("--board", choices=BOARDS, default=BOARDS[0], help="the board")
+    parser.add_argument(
+        "--model", type=model_or_digits, help="the model, as export reads it; default: digits"
+    )
+    configured(parser, "nano_fpga", "configuration of the device")
+    parser.add_argument(
+        "--images", type=command.integer_in(1, 100), default=1, help="inputs in the storage (1)"
+    )
+    parser.add_argument(
+        "--mhz",
+        type=command.between(4, 400),
+        default=40,
+        help="clock of the computer, at most (40)",
+    )
+    parser.add_argument(
+        "--baud", type=command.integer_in(300, 12_000_000), default=1_000_000, help="(1000000)"
+    )
+    parser.add_argument("--seed", type=command.SEED, help="of the placement; default: 1")
+    parser.add_argument("--simulate", action="store_true", help="simulate the RTL, no more")
+    parser.add_argument("--netlist", action="store_true", help="simulate the netlist, too")
+    parser.add_argument("--map", "--map-only", action="store_true", help="no bitstream")
+    parser.add_argument("--out", type=command.path, help="the bitstream's file")
+
+
 @entry("openkpu_tools.flows.asic.flow", "flows asic", checkout=False)
 def asic(parser: Parser) -> None:
     """A configuration mapped to standard cells and timed -> reports/asic."""
     configured(parser, "nano")
     _figures(parser)
+
+
+@entry("openkpu_tools.flows.asic.power", "sim verilator flows asic", checkout=False)
+def power(parser: Parser) -> None:
+    """Energy of array and post lanes with real digits, and what the sign gate saves of it."""
+    configured(parser, "nano")
+    parser.add_argument(
+        "--images",
+        type=command.integer_in(1, 100),
+        default=4,
+        help="digits, one after the other (4)",
+    )
+    parser.add_argument("--record", action="store_true", help="record the figures")
 
 
 @entry("openkpu_tools.flows.equivalence", "flows", checkout=False)
