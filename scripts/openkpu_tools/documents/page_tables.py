@@ -45,6 +45,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/silicon.md", "configs", configs.configs_table),
     ("docs/silicon.md", "fpga", joined(silicon_table.fpga_table)),
     ("docs/silicon.md", "asic", joined(silicon_table.asic_table)),
+    ("docs/silicon.md", "power", joined(silicon_table.power_table)),
     ("docs/verification.md", "coverage", coverage.coverage_table),
     ("docs/verification.md", "waivers", waivers),
     *(("docs/benchmarks.md", f"bench-{n}", measured(n)) for n in ("rows", "targets", "others")),
