@@ -48,6 +48,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/silicon.md", "xc7", joined(silicon_table.xc7_table)),
     ("docs/silicon.md", "features", joined(features.feature_table)),
     ("docs/silicon.md", "asic", joined(silicon_table.asic_table)),
+    ("docs/silicon.md", "power", joined(silicon_table.power_table)),
     ("docs/verification.md", "coverage", coverage.coverage_table),
     ("docs/verification.md", "waivers", waivers),
     *(("docs/benchmarks.md", f"bench-{n}", measured(n)) for n in ("rows", "targets", "others")),

@@ -109,7 +109,7 @@ def board(parser: Parser) -> None:
     )
     parser.add_argument(
         "--mhz",
-        type=command.between(4, 400),
+        type=command.between(10, 400),
         default=40,
         help="clock of the computer, at most (40)",
     )

@@ -2,8 +2,8 @@
 // Runs the netlist of a box on what its ports had in the RTL, and counts how often each net toggles.
 //
 // replay FILE FIRST LAST: FILE has a row a cycle, the words of all inputs and outputs in the order of ports.h. Outputs are
-// compared whenever out_valid is 1. Nets are the output `nets` of the netlist; toggles and cycles at 1 from row FIRST on,
-// before row LAST, leave on stdout, a line a net. Exit status 1 when an output differs, 2 for a bad call.
+// compared whenever out_valid is 1. Nets are the outputs nets_0, nets_1, ... of the netlist; toggles and cycles at 1 from
+// row FIRST on, before row LAST, leave on stdout, a line a net. Exit status 1 when an output differs, 2 for a bad call.
 
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +14,8 @@
 #include "Vbox.h"
 #include "verilated.h"
 
-// ports.h: IN(name, words) for each input but clk, OUT(name, words) for each output but nets; NETS, WORDS of a row
+// ports.h: IN(name, words) for each input but clk, OUT(name, words) for each output of the box, NET(name, words) for each
+// of the nets; NETS of them, WORDS of a row
 #ifndef PORTS
 #define PORTS "ports.h"
 #endif
@@ -57,18 +58,27 @@ int main(int argc, char **argv) {
   context.randReset(2);
   context.randSeed(1);
   Vbox box(&context, "box");
-  std::vector<uint32_t> row(WORDS), before((NETS + 31) / 32), toggles(NETS), high(NETS);
+  std::vector<uint32_t> row(WORDS), before((NETS + 31) / 32), nets(before), toggles(32 * before.size()), high(toggles);
   uint64_t compared = 0, wrong = 0;
   for (uint64_t cycle = 0; std::fread(row.data(), 4, WORDS, file) == WORDS; cycle++) {
     const uint32_t *at = row.data();
     box.clk = 0;
 #define IN(name, words) set(box.name, at, words), at += words;
 #define OUT(name, words)
+#define NET(name, words)
 #include PORTS
 #undef IN
 #undef OUT
+#undef NET
     box.eval();
-    const uint32_t *nets = words_of(box.nets);
+    uint32_t *next = nets.data();
+#define IN(name, words)
+#define OUT(name, words)
+#define NET(name, words) std::memcpy(next, words_of(box.name), 4 * words), next += words;
+#include PORTS
+#undef IN
+#undef OUT
+#undef NET
     if (cycle > first && cycle <= last) {
       for (size_t w = 0; w < before.size(); w++) {
         for (uint32_t changed = before[w] ^ nets[w]; changed; changed &= changed - 1) {
@@ -77,13 +87,15 @@ int main(int argc, char **argv) {
         for (uint32_t ones = nets[w]; ones; ones &= ones - 1) high[32 * w + __builtin_ctz(ones)]++;
       }
     }
-    std::memcpy(before.data(), nets, 4 * before.size());
+    before = nets;
     if (cycle > first && box.out_valid) {
 #define IN(name, words)
 #define OUT(name, words) wrong += !same(box.name, at, words), compared++, at += words;
+#define NET(name, words)
 #include PORTS
 #undef IN
 #undef OUT
+#undef NET
     }
     box.clk = 1;
     box.eval();

@@ -27,6 +27,8 @@ from openkpu_tools.flows.asic import flow, macros, netlist
 
 BOXES = {"array": ("mac_stage", "u_mac"), "lanes": ("post_lanes", "u_post")}
 VARIANTS = {"gated": 1, "operands toggle": 0, "no test": 2}  # values of GATE
+MEMORY = "kept_"  # how modules of memories begin in a netlist
+GROUP = 1024  # nets of an output, a multiple of 32: Verilator takes no line of all
 PERIOD = 10.0  # ns; power is proportional to the clock, energy does not depend on it
 RECORD = ROOT / "scripts" / "openkpu_tools" / "flows" / "asic" / "power.json"
 TOTAL = re.compile(
@@ -73,13 +75,17 @@ def mapped(config: configs.Config, gate: int, folder: Path, module: str) -> dict
     eda.run_yosys(synth.script(config, commands, rows=None), folder, f"mapping {module}")
     modules = netlist.renamed(json.loads((folder / "netlist.json").read_text())["modules"])
     netlist.buffer_nets({"box": modules["box"]})
-    _plain_names(modules["box"])
-    return modules
+    return _plain_names(modules)
 
 
-def _plain_names(box: dict) -> None:
-    """Cells by names that OpenSTA finds, memories too."""
+def _plain_names(modules: dict[str, dict]) -> dict[str, dict]:
+    """Cells by names that OpenSTA finds, memories by names that the RTL has not."""
+    box = modules["box"]
     box["cells"] = {f"g{i}": cell for i, cell in enumerate(box["cells"].values())}
+    for cell in box["cells"].values():
+        if cell["type"] in modules:
+            cell["type"] = MEMORY + cell["type"]
+    return {name if name == "box" else MEMORY + name: m for name, m in modules.items()}
 
 
 def drivers(box: dict) -> list[tuple[str, int]]:
@@ -104,9 +110,9 @@ def _memories(modules: Mapping[str, dict], folder: Path) -> list[str]:
     """Verilog of the memories by the names of the netlist; names of those that there are."""
     found, text = [], []
     for name, module in modules.items():
-        kind = next((m for m in sorted(flow.MACROS, reverse=True) if name.startswith(m)), "")
-        if not kind:
+        if not name.startswith(MEMORY):
             continue
+        kind = next(m for m in sorted(flow.MACROS, reverse=True) if name.startswith(MEMORY + m))
         ports = ", ".join(
             f"{port['direction']} wire [{len(port['bits']) - 1}:0] {pin}"
             for pin, port in module["ports"].items()
@@ -127,8 +133,12 @@ def replayed(
     box = modules["box"]
     nets = drivers(box)
     names = _memories(modules, folder)
-    ports = {**box["ports"], "nets": {"direction": "output", "bits": [bit for _, bit in nets]}}
-    whole = {"box": {**box, "ports": ports}}
+    groups = [nets[at : at + GROUP] for at in range(0, len(nets), GROUP)]
+    added = {
+        f"nets_{i}": {"direction": "output", "bits": [bit for _, bit in group]}
+        for i, group in enumerate(groups)
+    }
+    whole = {"box": {**box, "ports": box["ports"] | added}}
     (folder / "annotated.json").write_text(json.dumps({"modules": whole}))
     eda.run_yosys(LOWER.format(library=flow.LIBRARY.name), folder, "")
     lines, words = [], 0
@@ -138,6 +148,7 @@ def replayed(
                 count = -(-len(port["bits"]) // 32)
                 lines.append(f"{kind}({name}, {count})")
                 words += count
+    lines += [f"NET(nets_{i}, {-(-len(group) // 32)})" for i, group in enumerate(groups)]
     (folder / "ports.h").write_text("\n".join(lines) + "\n")
     sources = [
         folder / "replayed.v",
@@ -167,7 +178,7 @@ def consumed(
     memories = {
         name: macros.Memory.of(module)
         for name, module in modules.items()
-        if name.startswith(flow.MACROS)
+        if name.startswith(MEMORY)
     }
     flow.write_netlist({"box": box}, folder)
     (folder / "macros.lib").write_text(macros.liberty(memories))
