@@ -308,11 +308,9 @@ async def exact_thresholds(tb: Any) -> None:
 
 
 @checked()
-async def window(tb: Any) -> None:
+async def window(device: Device) -> None:
     """Maps of every kind of width: what lies between the lines keeps its value."""
     rng = np.random.default_rng(cocotb.RANDOM_SEED)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
     driver = Driver(device, b"")
     for c, h, w in ((5, 2, 1), (3, 2, 7), (2, 2, 16), (3, 1, 30), (2, 2, 64), (1, 2, 67)):
         layout = Layout(c, h, w, base=int(rng.integers(0, 1000)))

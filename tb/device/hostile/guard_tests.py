@@ -25,7 +25,7 @@ from tb.device.hostile.hostile_stream_tests import (
     prefix,
     whole,
 )
-from tb.device.hostile.hostile_tests import begin, layer_job, share, stream_job
+from tb.device.hostile.hostile_tests import layer_job, share, stream_job
 from tb.device.hostile.timeline import Findings, burst, merged, read, write
 from tb.device.hostile.tiny_jobs import UNTOUCHED, StreamJob, moments, tidy
 
@@ -101,12 +101,11 @@ async def moved(job: StreamJob, piece: Piece, border: int) -> dict[str, int]:
 
 
 @checked()
-async def a_block_outside(tb) -> None:
+async def a_block_outside(device: Device) -> None:
     """Every stream with one block outside, at either end: BAD_ACCESS, and it stays off the bus.
 
     With the window one block larger the job is exact.
     """
-    device = await begin(tb)
     job = await stream_job(device, 1, MIDDLE)
     assert not await job.clean_run()
     found = Findings("a block outside")
@@ -156,10 +155,9 @@ async def a_block_outside(tb) -> None:
 
 
 @checked()
-async def list_ends_at_a_border(tb) -> None:
+async def list_ends_at_a_border(tb, device: Device) -> None:
     """The window ends behind a whole layer of the list, or within the next one: that layer is done,
     the next one is named, however long its last words are on their way."""
-    device = await begin(tb)
     job = await stream_job(device, 1, MIDDLE)
     layers = len(job.network.layers)
     own, size = job.registers["AI_LIST_ADR"], LIST_BYTES * layers
@@ -200,12 +198,11 @@ async def apart(job: StreamJob) -> None:
 
 
 @checked()
-async def next_inference_outside(tb) -> None:
+async def next_inference_outside(device: Device) -> None:
     """Image or result of a later inference outside: those before are stored; then the error.
 
     A stream that is stopped before the next image's turn knows nothing of it.
     """
-    device = await begin(tb)
     job = await stream_job(device, 4, images=6)
     await apart(job)
     seen = await moments(job)
@@ -244,12 +241,11 @@ async def next_inference_outside(tb) -> None:
 
 
 @checked()
-async def window_while_busy(tb) -> None:
+async def window_while_busy(device: Device) -> None:
     """A window closed in any cycle of a stream acts on all bursts but those under way.
 
     Opened again after the error, the next job is exact.
     """
-    device = await begin(tb)
     job = await stream_job(device, 4, images=6)
     await apart(job)
     seen = await moments(job)
@@ -286,9 +282,8 @@ async def window_while_busy(tb) -> None:
 
 
 @checked()
-async def layers_of_the_host(tb) -> None:
+async def layers_of_the_host(device: Device) -> None:
     """Windows hold for layers that a host pushes: BAD_ACCESS at once, with the layer's index."""
-    device = await begin(tb)
     job = await layer_job(device, 2)
     found = Findings("host layers outside")
     for last, count in ((3 * KIB, 2), (KIB, 1)):  # tables of 2 KiB each from 0x108 on
@@ -311,12 +306,11 @@ async def layers_of_the_host(tb) -> None:
 
 
 @checked()
-async def lock(tb) -> None:
+async def lock(tb, device: Device) -> None:
     """AI_LOCK: windows keep their values, a write records LOCKED; only the hardware reset opens.
 
     AI_WATCHDOG is not locked, AI_LOCK itself takes writes without an error.
     """
-    device = await begin(tb)
     assert {n: await device.read(AI[n]) for n in WINDOWS} == OPEN, "after reset"
     job = await stream_job(device, 1, MIDDLE)
     ends = [0, HIGH + 60 * KIB, KIB, HIGH + 90 * KIB]

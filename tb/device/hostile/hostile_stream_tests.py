@@ -5,12 +5,12 @@ from itertools import product
 
 from openkpu.layer.argument import LayerArg
 from openkpu_tb.core.registers import AI, Ctrl, Err
+from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import INFERENCES
 from tb.device.checked import checked
 from tb.device.hostile import timeline
 from tb.device.hostile.hostile_tests import (
     ELSEWHERE,
-    begin,
     layer_job,
     share,
     stream_job,
@@ -51,9 +51,8 @@ async def hurt(job: StreamJob, low: int, script: Script, after: int = 0) -> Outc
 
 
 @checked()
-async def error_on_the_next_image(tb) -> None:
+async def error_on_the_next_image(device: Device) -> None:
     """An ERROR on the pixels fetched ahead, and a stop: that before the change decides."""
-    device = await begin(tb)
     job = await stream_job(device, 4)
     seen = await moments(job)
     found = Findings("ERROR on the next image")
@@ -76,9 +75,8 @@ async def error_on_the_next_image(tb) -> None:
 
 
 @checked()
-async def errors_name_their_transfer(tb) -> None:
+async def errors_name_their_transfer(device: Device) -> None:
     """AI_ERR_INFO of a bus error: layer, stream and inference of the transfer, whatever runs."""
-    device = await begin(tb)
     job = await stream_job(device, 4)
     seen = await moments(job)
     regs, found = job.registers, Findings("AI_ERR_INFO")
@@ -113,13 +111,12 @@ async def errors_name_their_transfer(tb) -> None:
 
 
 @checked()
-async def error_behind_a_stream(tb) -> None:
+async def error_behind_a_stream(tb, device: Device) -> None:
     """A layer of the host's whose read fails is an error of its own, whatever ran before it: an odd
     or an even number of inferences that ended by themselves, by a stop, an error or a soft reset.
 
     Nothing lies between: neither a start, nor a soft reset, nor a layer that is well.
     """
-    device = await begin(tb)
     layers = await layer_job(device, 2)
     found = Findings("a layer that fails behind a stream")
     for count in (1, 2, 3):
@@ -153,12 +150,11 @@ async def error_behind_a_stream(tb) -> None:
 
 
 @checked()
-async def beyond_the_last_address(tb) -> None:
+async def beyond_the_last_address(tb, device: Device) -> None:
     """A transfer that would go on at address 0: BAD_ACCESS before it does, address 0 told.
 
     The end of the address space is storage here, so the bursts up to there are good ones.
     """
-    device = await begin(tb)
     job = await stream_job(device, 1)
     regs, found = job.registers, Findings("transfers over the end of the address space")
     end, top = 1 << 32, device.back.storage_bytes
@@ -192,12 +188,11 @@ async def beyond_the_last_address(tb) -> None:
 
 
 @checked()
-async def busy_behind_the_last_done(tb) -> None:
+async def busy_behind_the_last_done(device: Device) -> None:
     """A stream that is ended early in any cycle: idle at most BEHIND cycles after its last done.
 
     A start in the cycle after a read of "idle" is accepted, one before is not.
     """
-    device = await begin(tb)
     job = await stream_job(device, 4)
     seen = await moments(job)
     found, longest = Findings("busy behind the last done"), 0

@@ -3,9 +3,6 @@
 
 from collections.abc import Iterable
 
-import cocotb
-import numpy as np
-
 from openkpu_tb.core.registers import (
     AI,
     FIFO_THRESHOLD,
@@ -16,6 +13,7 @@ from openkpu_tb.core.registers import (
     Kpu,
 )
 from openkpu_tb.device.device import Device
+from openkpu_tb.device.simulation import SLOW, rng
 from tb.device.checked import checked
 from tb.device.hostile import timeline
 from tb.device.hostile.timeline import Findings, burst, merged, read, write
@@ -28,15 +26,10 @@ from tb.device.hostile.tiny_jobs import (
     tidy,
 )
 
-SLOW = "icarus" in cocotb.SIM_NAME.lower()
 NEAR = range(-1, 2) if SLOW else range(-6, 7)  # cycles around an event
 CTRL = AI["AI_CTRL"]
 LAYER_WRITES = 24  # that push a layer
 ELSEWHERE = 0x4000  # where the list job lies when there are host layers too
-
-
-def rng(more: int = 0) -> np.random.Generator:
-    return np.random.default_rng([cocotb.RANDOM_SEED & 0xFFFFFFFF, more])
 
 
 def share(cases: Iterable, most: int = 10_000) -> list:
@@ -46,13 +39,6 @@ def share(cases: Iterable, most: int = 10_000) -> list:
     if len(cases) <= most:
         return cases
     return [cases[i] for i in sorted(rng(len(cases)).choice(len(cases), most, replace=False))]
-
-
-async def begin(tb) -> Device:
-    print(f"seed {cocotb.RANDOM_SEED}")
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
-    return device
 
 
 async def stream_job(device: Device, count: int, base: int = 0, images: int = 8) -> StreamJob:
@@ -90,9 +76,8 @@ async def clear_against_set(
 
 
 @checked()
-async def set_wins_over_clear(tb) -> None:
+async def set_wins_over_clear(device: Device) -> None:
     """An interrupt that is raised in the cycle in which the host clears it stands."""
-    device = await begin(tb)
     job, stream = await layer_job(device, 5), await stream_job(device, 1, ELSEWHERE)
     found = Findings("set against clear")
     await job.arm()

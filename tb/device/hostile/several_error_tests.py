@@ -13,6 +13,7 @@ import numpy as np
 from openkpu_tb.core.registers import AI, COUNTERS, PERF, Err, Int
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import INFERENCES
+from openkpu_tb.device.simulation import SLOW, rng
 from tb.device.checked import checked
 from tb.device.hostile import timeline
 from tb.device.hostile.hostile_stream_tests import (
@@ -25,7 +26,7 @@ from tb.device.hostile.hostile_stream_tests import (
     WEIGHT,
     prefix,
 )
-from tb.device.hostile.hostile_tests import SLOW, begin, rng, share
+from tb.device.hostile.hostile_tests import share
 from tb.device.hostile.timeline import Findings, burst, read, write
 from tb.device.hostile.tiny_jobs import Moments, Outcome, StreamJob, moments, tidy
 
@@ -99,13 +100,12 @@ async def a_job(device: Device) -> tuple[StreamJob, Moments]:
 
 
 @checked()
-async def bad_words_of_several_streams(tb) -> None:
+async def bad_words_of_several_streams(device: Device) -> None:
     """Two and three bad words, each of another stream, met by what is fetched ahead.
 
     Every set of them, with and without the watchdog: the inferences before are stored, the error is
     the first one that counts, and the next stream is exact.
     """
-    device = await begin(tb)
     job, seen = await a_job(device)
     found, both = Findings("bad words of several streams"), 0
     sets = [s for count in (2, 3) for s in combinations(range(RESULT + 1), count)]
@@ -141,10 +141,9 @@ async def bad_words_of_several_streams(tb) -> None:
 
 
 @checked()
-async def an_error_behind_another(tb) -> None:
+async def an_error_behind_another(tb, device: Device) -> None:
     """A run fails while AI_ERR_CODE holds the host's own error: that one stays, the run ends, and
     the interrupt is raised again. Once it is cleared the next error is recorded."""
-    device = await begin(tb)
     job, _ = await a_job(device)
     found = Findings("an error behind another")
     for inference in share((0, 1, 2)):

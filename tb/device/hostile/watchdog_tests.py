@@ -14,15 +14,13 @@ from openkpu.generators.generate import Limits, random_layer, random_network
 from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, FIFO_DATA_OUT, Ctrl, Err
 from openkpu_tb.device.device import Device, Tables
 from openkpu_tb.device.inference_stream import INFERENCES
+from openkpu_tb.device.simulation import SLOW, rng
 from tb.device.checked import checked
 from tb.device.hostile import timeline
 from tb.device.hostile.hostile_stream_tests import BIAS, LIST, PIXEL, RESULT, START, WEIGHT
 from tb.device.hostile.hostile_tests import (
     LAYER_WRITES,
-    SLOW,
-    begin,
     layer_job,
-    rng,
     share,
     stream_job,
 )
@@ -202,9 +200,8 @@ class Case:
 
 
 @checked()
-async def host_may_take_its_time(tb) -> None:
+async def host_may_take_its_time(device: Device) -> None:
     """An idle device, half a layer, a layer between layers: nobody waits but for the host."""
-    device = await begin(tb)
     await device.write(LIMIT_REG, 1)
     long, found = 4 * LEAST, Findings("slow host")
     await device.wait_cycles(long)
@@ -226,9 +223,8 @@ async def host_may_take_its_time(tb) -> None:
 
 
 @checked()
-async def results_may_wait(tb) -> None:
+async def results_may_wait(device: Device) -> None:
     """send_data_out: the device waits for a host that does not read, with layers behind it too."""
-    device = await begin(tb)
     await device.write(LIMIT_REG, LEAST)
     layer = random_layer(
         rng(5), c=2, h=9, w=9, o=6, kernel=3, pool=0, depthwise=False, fc=False, eight_bit=True,
@@ -258,9 +254,8 @@ async def results_may_wait(tb) -> None:
 
 
 @checked()
-async def long_layers_move(tb) -> None:
+async def long_layers_move(device: Device) -> None:
     """A list of layers that take many times the limit, and the least limit: exact, no error."""
-    device = await begin(tb)
     random = rng(6)
     for fc_last in (True,) if SLOW else (True, False):
         network, x = random_network(
@@ -285,9 +280,8 @@ async def long_layers_move(tb) -> None:
 
 
 @checked(SLOW_RULES)
-async def slow_bus_is_no_dead_bus(tb) -> None:
+async def slow_bus_is_no_dead_bus(tb, device: Device) -> None:
     """Waits a little shorter than the limit, again and again, in all three ways: no error."""
-    device = await begin(tb)
     jobs: dict[str, StreamJob | LayerJob] = {"stream": await stream_job(device, 3, 0x4000)}
     jobs["layers"] = await layer_job(device, 2)
     found, random = Findings("slow bus"), rng(9)
@@ -320,10 +314,10 @@ async def slow_bus_is_no_dead_bus(tb) -> None:
 
 
 @checked(DEAD_RULES)
-async def dead_bus(tb) -> None:
+async def dead_bus(device: Device) -> None:
     """The bus dies at random moments of a list, of four inferences, of layers that the host pushed,
     in each of the three ways: the inferences before are stored and exact."""
-    device, random = await begin(tb), rng(7)
+    random = rng(7)
     found = Findings("dead bus")
     jobs: dict[str, StreamJob | LayerJob] = {"layers": await layer_job(device, 3)}
     jobs |= {f"{n} inferences": await stream_job(device, n, 0x4000 * n) for n in (1, 4)}
@@ -339,13 +333,12 @@ async def dead_bus(tb) -> None:
 
 
 @checked(DEAD_RULES)
-async def reset_of_a_hung_device(tb) -> None:
+async def reset_of_a_hung_device(device: Device) -> None:
     """A soft reset while the bus is dead, before the watchdog fires: over within the limit.
 
     Without a watchdog nothing is ever reported, and the reset ends within 65536 cycles (on
     Verilator).
     """
-    device = await begin(tb)
     found = Findings("soft reset with a dead bus")
     jobs = {"list": await stream_job(device, 2, 0x4000), "layers": await layer_job(device, 2)}
     limits = [300, 500] if SLOW else [300, 500, 1000, 0]
@@ -377,9 +370,8 @@ async def reset_of_a_hung_device(tb) -> None:
 
 
 @checked(DEAD_RULES)
-async def limit_register(tb) -> None:
+async def limit_register(tb, device: Device) -> None:
     """2^20 after a reset; reads back what was written, and 1 to 255 count as 256."""
-    device = await begin(tb)
     assert await device.read(LIMIT_REG) == DEFAULT
     job = await stream_job(device, 1)
     case, found = Case(job), Findings("AI_WATCHDOG")

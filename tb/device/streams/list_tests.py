@@ -5,7 +5,6 @@ The tasks before it are done, to the last byte of their maps; it and those behin
 no result is stored, the error tells its number. The same list without the fault then runs exactly.
 """
 
-import cocotb
 import numpy as np
 
 from openkpu import configs
@@ -21,6 +20,7 @@ from openkpu_tb.device.inference_stream import (
     stream_error,
 )
 from openkpu_tb.device.shadow import Shadow
+from openkpu_tb.device.simulation import rng
 from tb.device.checked import checked
 from tb.device.hostile.timeline import Findings
 
@@ -81,33 +81,30 @@ async def trial(
 
 
 @checked()
-async def every_kind_refused(tb) -> None:
+async def every_kind_refused(tb, device: Device) -> None:
     """Each kind by two faults of its own and two of all kinds, in a list of random order."""
     kinds = ALL_KINDS if int(tb.fp16_lanes.value) else KINDS
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
+    random = rng()
     device.back = shadow = Shadow(tb)
-    await shadow.fill(rng)
+    await shadow.fill(random)
     rows, wbuf = shadow.ram_rows, configs.load_config("nano").wbuf_rows
     found, number = Findings("faults of tasks"), 0
     for kind in kinds:
         for fault in (*SPOILT[kind], *ANY):
             for _ in range(50):  # the last row is far enough for a map of one
-                order = [str(name) for name in rng.permutation(kinds)]
-                shape = tuple(int(n) for n in rng.integers((2, 3, 3), (6, 9, 20)))
+                order = [str(name) for name in random.permutation(kinds)]
+                shape = tuple(int(n) for n in random.integers((2, 3, 3), (6, 9, 20)))
                 few = Limits(channels=6)
                 if "float16" in kinds:  # the image is a matrix that a product can read
                     shape = shape[0], 1, 2 * shape[2]
-                network, image = random_list(rng, order, shape, limits=few, ram_rows=rows)
+                network, image = random_list(random, order, shape, limits=few, ram_rows=rows)
                 at = order.index(kind)
                 arg = network.layers[at].replace(**fault)
                 code = refused(arg, rows, wbuf)
                 if code:
                     break
             assert code, f"{kind}: {fault} is legal: {arg}"
-            more = rng.integers(0, 256, (IMAGES - 1, *shape), dtype=np.uint8)
+            more = random.integers(0, 256, (IMAGES - 1, *shape), dtype=np.uint8)
             images = image[None] if number % 2 else np.concatenate([image[None], more])
             number += 1
             wrong = await trial(device, network, images, at, arg, code)
