@@ -4,7 +4,6 @@
 import os
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from openkpu.layer.argument import LayerArg
 from openkpu_tb.runs import regress_items
 from openkpu_tools.verification import random_regress, regress
 from openkpu_tools.verification.regress_batch import Batch, ItemOutcome
+from scripts.tests.checkouts import eventually
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
 
@@ -132,15 +132,6 @@ def test_failure_is_told_and_repeated(
     assert f"seed {regress_items.seed_of(3, 3)}: title <3>" in {c.get("name") for c in suite}
 
 
-def until(found: Path, process: subprocess.Popen, seconds: float = 120) -> None:
-    """Wait until a process has written a file."""
-    end = time.monotonic() + seconds
-    while not found.exists() or not found.read_text():
-        assert process.poll() is None, "the process has ended"
-        assert time.monotonic() < end, f"no {found.name} after {seconds} s"
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def scheduler(tmp_path: Path) -> Iterator[str]:
     """Address of a dask scheduler with two workers, each a process of its own."""
@@ -161,7 +152,7 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
         first = start(
             "distributed.cli.dask_scheduler", "--port", "0", *where, "--scheduler-file", str(file)
         )
-        until(file, first)
+        eventually(lambda: first.poll() is not None or (file.exists() and file.read_text()), 120)
         address = json.loads(file.read_text())["address"]
         for _ in range(2):
             start(

@@ -31,13 +31,12 @@ from openkpu_tb.core.registers import (
     EIGHT_BIT_MODE,
     FIFO_DATA_OUT,
     FIFO_THRESHOLD,
-    INTERRUPT_CLEAR,
     INTERRUPT_MASK,
     INTERRUPT_RAW,
     INTERRUPT_STATUS,
     Kpu,
 )
-from openkpu_tb.device.device import Device, DeviceTimeout
+from openkpu_tb.device.device import Device
 from openkpu_tb.device.driver import ALL, Driver
 from tb.device.checked import checked
 
@@ -240,71 +239,6 @@ async def lists_of_a_segment(tb: Any) -> None:
                 assert list(found) == [1, 3], f"{maps}, {way}: {list(found)}"
                 for i in found:
                     assert np.array_equal(found[i], golden[i]), f"{maps}, {way}: layer {i}"
-
-
-@checked()
-async def masks_and_raw(tb: Any) -> None:
-    """A masked interrupt shows in raw alone; unmasked it rises, and clear takes it away."""
-    x, file = tiny(2, 5)
-    device, driver, program = await ready(file)
-    ((segment, maps),) = segments(program, x)
-    await driver.bring_up(segment)
-    await device.write_many({INTERRUPT_CLEAR: ALL, INTERRUPT_MASK: ALL, EIGHT_BIT_MODE: 1})
-    await device.push(driver.argument(segment.steps[0], int_en=1, send_data_out=0))
-    try:
-        await device.wait(5000)
-        raise AssertionError("a masked interrupt reached the line")
-    except DeviceTimeout:
-        pass
-    assert await device.read(INTERRUPT_RAW) & Kpu.CALC_DONE
-    assert await device.read(INTERRUPT_STATUS) == 0
-    await device.write(INTERRUPT_MASK, 0b110)
-    assert await device.read(INTERRUPT_STATUS) == Kpu.CALC_DONE and int(tb.irq.value)
-    await device.write(INTERRUPT_CLEAR, Kpu.CALC_DONE)
-    assert await device.read(INTERRUPT_RAW) & Kpu.CALC_DONE == 0 and not int(tb.irq.value)
-    await same(driver, segment.steps[0], maps[0])
-    # without int_en no interrupt at all
-    await device.push(driver.argument(segment.steps[1], int_en=0, send_data_out=0))
-    try:
-        await device.wait(5000)
-        raise AssertionError("calc_done of a layer without int_en")
-    except DeviceTimeout:
-        pass
-    await same(driver, segment.steps[1], maps[1])
-
-
-@checked()
-async def exact_thresholds(tb: Any) -> None:
-    """A device that waits for its reader holds its layers: each threshold to the layer."""
-    x, file = tiny(15, 12)
-    device, driver, program = await ready(file)
-    ((segment, _),) = segments(program, x)
-    await driver.bring_up(segment)
-    await device.write_many({INTERRUPT_MASK: ALL, EIGHT_BIT_MODE: 1})
-    # nobody reads the result FIFO, which is smaller than this map
-    assert segment.steps[0].arg.dma_total_byte > 16 * 8
-    blocked = driver.argument(segment.steps[0], send_data_out=1, int_en=0)
-    other = driver.argument(segment.steps[1], send_data_out=0, int_en=0)
-
-    async def held() -> int:
-        return await device.read(AI["AI_STATUS"]) >> 24 & 31
-
-    await device.push(blocked)
-    await device.push(other * 11)
-    await device.wait_cycles(5000)
-    count = await held()
-    assert 2 <= count <= 11
-    for bit, beyond in ((Kpu.ALMOST_EMPTY, -1), (Kpu.ALMOST_FULL, 1)):
-        for off in (0, beyond):  # the threshold at the number of layers, and one beyond it
-            count += 1
-            value = count + off if bit == Kpu.ALMOST_FULL else (count + off) << 4 | 15
-            await device.write_many({FIFO_THRESHOLD: value, INTERRUPT_CLEAR: ALL})
-            await device.push(other)
-            assert await held() == count
-            raised = bool(await device.read(INTERRUPT_RAW) & bit)
-            assert raised == (off == 0), f"{bit.name} at {count}, threshold {count + off}"
-    await device.soft_reset()
-    assert await held() == 0
 
 
 @checked()

@@ -3,20 +3,22 @@
 
 from itertools import product
 
-from openkpu.layer.argument import LayerArg
 from openkpu_tb.core.registers import AI, Ctrl, Err
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import INFERENCES
 from tb.device.checked import checked
 from tb.device.hostile import timeline
-from tb.device.hostile.hostile_tests import (
-    ELSEWHERE,
-    layer_job,
+from tb.device.hostile.timeline import Findings, burst, merged, read, write
+from tb.device.hostile.tiny_jobs import (
+    UNTOUCHED,
+    Outcome,
+    StreamJob,
+    at_rest,
+    moments,
     share,
     stream_job,
+    tidy,
 )
-from tb.device.hostile.timeline import Findings, Script, burst, merged, read, write
-from tb.device.hostile.tiny_jobs import UNTOUCHED, Outcome, StreamJob, at_rest, moments, tidy
 
 START = write(AI["AI_CTRL"], Ctrl.START)
 LIST, BIAS, WEIGHT, PIXEL, RESULT = range(5)  # AI_ERR_INFO.stream
@@ -34,24 +36,8 @@ def prefix(job: StreamJob, count: int) -> list[int]:
     return [n if n < count else UNTOUCHED for n in range(len(job.images))]
 
 
-async def hurt(job: StreamJob, low: int, script: Script, after: int = 0) -> Outcome:
-    """A trial with ERROR answers for a word of storage, from cycle ``after`` of the run on."""
-    tb = job.device.tb
-    await job.arm()
-    if not after:
-        tb.cfg_err_lo.value, tb.cfg_err_hi.value = low, low + 4
-    start = await timeline.play(job.device, merged({0: START}, script))
-    if after:
-        await timeline.until(job.device, start + after)
-        tb.cfg_err_lo.value, tb.cfg_err_hi.value = low, low + 4
-    outcome = await job.outcome()
-    tb.cfg_err_hi.value = 0
-    await tidy(job.device, outcome.hung)
-    return outcome
-
-
 @checked()
-async def error_on_the_next_image(device: Device) -> None:
+async def error_on_the_next_image(tb, device: Device) -> None:
     """An ERROR on the pixels fetched ahead, and a stop: that before the change decides."""
     job = await stream_job(device, 4)
     seen = await moments(job)
@@ -61,7 +47,9 @@ async def error_on_the_next_image(device: Device) -> None:
     cycles = share(range(seen.taken[1] - 20, change - 8), 12) + share(range(change - 8, change + 9))
     reported = []
     for at in cycles:
-        outcome = await hurt(job, job.image(1), {at: stop})
+        tb.cfg_err_lo.value, tb.cfg_err_hi.value = job.image(1), job.image(1) + 4
+        outcome = await job.trial({at: stop})
+        tb.cfg_err_hi.value = 0
         good = outcome.slots == prefix(job, 1) and not outcome.hung
         good = good and outcome.error in (0, Err.BUS_ERROR)
         reported.append(bool(outcome.error))
@@ -71,81 +59,6 @@ async def error_on_the_next_image(device: Device) -> None:
         found.check(not settled or reported[-1] == (at > change), f"{at}: {outcome.brief}")
     found.check(reported == sorted(reported), "a later stop is taken where an earlier one is not")
     assert not await job.clean_run()
-    found.verdict()
-
-
-@checked()
-async def errors_name_their_transfer(device: Device) -> None:
-    """AI_ERR_INFO of a bus error: layer, stream and inference of the transfer, whatever runs."""
-    job = await stream_job(device, 4)
-    seen = await moments(job)
-    regs, found = job.registers, Findings("AI_ERR_INFO")
-    layers = job.network.layers
-    cases = []  # (what, address, layer, stream, inference, from cycle on)
-    for n, arg in enumerate(layers):
-        where = {
-            "weights": (regs["AI_WGT_ADR"] + arg.para_start_addr, WEIGHT),
-            "batch norm": (regs["AI_BIAS_ADR"] + arg.bwsx_base_addr, BIAS),
-            "table": (regs["AI_BIAS_ADR"] + arg.active_addr, BIAS),
-            "list": (regs["AI_LIST_ADR"] + n * LIST_BYTES + 8, LIST),
-        }
-        cases += [(what, at, n, stream, 0, 0) for what, (at, stream) in where.items()]
-    pixels = product(range(job.count), (0, 36, 68))  # of 72 bytes
-    cases += [("image", job.image(n) + at, 0, PIXEL, n, 0) for n, at in pixels]
-    cases += [("result", job.slot(n), len(layers) - 1, RESULT, n, 0) for n in range(job.count)]
-    # a table that was read well for inference 0 and is not for the next one
-    table = regs["AI_BIAS_ADR"] + layers[2].active_addr
-    cases += [("table", table, 2, BIAS, n, seen.layers[3 * n - 2] + 8) for n in (1, 2)]
-    for what, at, layer, stream, inference, cycle in share(cases):
-        outcome = await hurt(job, at, {}, cycle)
-        want = inference << 24 | stream << 16 | layer
-        info = outcome.regs["AI_ERR_INFO"]
-        good = outcome.error == Err.BUS_ERROR and info == want and not outcome.hung
-        good = good and outcome.slots == prefix(job, inference)
-        good = good and outcome.regs["AI_ERR_ADDR"] & ~3 == at & ~3
-        name = f"{what} of layer {layer}, inference {inference}"
-        found.check(good, f"{name}: {outcome.brief}, info {info:#x}, expected {want:#x}")
-    bad = await job.clean_run()
-    found.check(not bad, bad)
-    found.verdict()
-
-
-@checked()
-async def error_behind_a_stream(tb, device: Device) -> None:
-    """A layer of the host's whose read fails is an error of its own, whatever ran before it: an odd
-    or an even number of inferences that ended by themselves, by a stop, an error or a soft reset.
-
-    Nothing lies between: neither a start, nor a soft reset, nor a layer that is well.
-    """
-    layers = await layer_job(device, 2)
-    found = Findings("a layer that fails behind a stream")
-    for count in (1, 2, 3):
-        job = await stream_job(device, count, base=ELSEWHERE)
-        seen = await moments(job)
-        late = (seen.changes[-1] if seen.changes else 0) + 30  # in the last inference
-        ends = {
-            "itself": (0, {}),
-            "a stop": (0, {late: write(AI["AI_CTRL"], Ctrl.STOP)}),
-            "a soft reset": (0, {late: write(AI["AI_CTRL"], Ctrl.SOFT_RESET)}),
-            "an error": (job.image(count - 1), {}),
-        }
-        for (end, (low, script)), (number, word) in share(
-            product(ends.items(), enumerate(layers.words)), 24
-        ):
-            await hurt(job, low, script) if low else await job.trial(script)
-            arg = LayerArg.decode(word)
-            for at, stream in ((arg.para_start_addr, WEIGHT), (arg.bwsx_base_addr, BIAS)):
-                tb.cfg_err_lo.value, tb.cfg_err_hi.value = at, at + 4
-                outcome = await layers.trial(burst(0, layers.pushes()))
-                tb.cfg_err_hi.value = 0
-                info = outcome.regs["AI_ERR_INFO"] & 0xFFFFFF
-                good = outcome.error == Err.BUS_ERROR and info == (stream << 16 | number)
-                good = good and not outcome.hung
-                name = f"{count} inferences, ended by {end}; layer {number}, stream {stream}"
-                found.check(good, f"{name}: {outcome.brief}, info {info:#x}")
-                await hurt(job, low, script) if low else await job.trial(script)
-        bad = await layers.clean_run() or await job.clean_run()
-        found.check(not bad, f"{count} inferences: {bad}")
     found.verdict()
 
 

@@ -26,9 +26,8 @@ from tb.device.hostile.hostile_stream_tests import (
     WEIGHT,
     prefix,
 )
-from tb.device.hostile.hostile_tests import share
 from tb.device.hostile.timeline import Findings, burst, read, write
-from tb.device.hostile.tiny_jobs import Moments, Outcome, StreamJob, moments, tidy
+from tb.device.hostile.tiny_jobs import Moments, Outcome, StreamJob, moments, share, tidy
 
 DENSE = (32, 24)  # outputs of two fully connected layers: more weights than the buffer holds
 WINDOWS = ("err", "err1", "err2")  # of words that the storage answers with ERROR

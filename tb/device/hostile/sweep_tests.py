@@ -19,7 +19,6 @@ from openkpu_tb.device.write_rules import RULES
 from tb.device.actions.control_model import FIELDS, SEEN, Histories, State, Watcher
 from tb.device.checked import checked
 from tb.device.hostile import timeline
-from tb.device.hostile.hostile_tests import layer_job, stream_job
 from tb.device.hostile.timeline import Findings, Script, burst, merged, read, write
 from tb.device.hostile.tiny_jobs import (
     FLUSH_OFF,
@@ -27,7 +26,9 @@ from tb.device.hostile.tiny_jobs import (
     UNTOUCHED,
     LayerJob,
     StreamJob,
+    layer_job,
     moments,
+    stream_job,
     tidy,
 )
 

@@ -14,7 +14,7 @@ from openkpu_tb.simrun import SIMS
 
 SWEEPS = ["stream", "single", "reset", "host_layers", "error_hold", "pushes"]
 # modules, and what their build has besides nano
-NAMES = ("hostile", "hostile_stream", "guard", "watchdog", "access", "error", "several_error")
+NAMES = ("hostile_stream", "guard", "watchdog", "access", "error", "several_error")
 MODULES: dict[str, dict[str, int]] = {f"{name}_tests": {} for name in NAMES}
 MODULES["several_error_tests"]["wbuf_rows"] = 64  # a small weight buffer
 

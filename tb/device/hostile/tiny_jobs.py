@@ -6,6 +6,7 @@ result lies in which slot, what the registers say, whether the device came to re
 number of an image whose golden result it is, UNTOUCHED, or WRONG.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,10 +26,12 @@ from openkpu_tb.core.registers import (
 )
 from openkpu_tb.device.device import Device, Tables
 from openkpu_tb.device.inference_stream import INFERENCES
+from openkpu_tb.device.simulation import SLOW, rng
 from tb.device.hostile import timeline
 from tb.device.hostile.timeline import Script, write
 
 UNTOUCHED, WRONG = -1, -2
+LAYER_WRITES = 24  # that push a layer
 LAYERS_DONE = PERF + 8 * COUNTERS.index("layers")
 WIDEST = 16  # bytes: results are aligned to any bus word
 REST = 8000  # cycles in which every trial comes to rest
@@ -344,3 +347,24 @@ class LayerJob:
         outcome = await self.trial(timeline.burst(0, self.pushes()))
         good = outcome.slots == list(range(len(self.layers))) and not outcome.error
         return "" if good and not outcome.hung else f"the next job: {outcome.brief}"
+
+
+def share(cases: Iterable, most: int = 10_000) -> list:
+    """All of the cases, or ``most`` of them by the seed; a handful on the slow simulator."""
+    cases = list(cases)
+    most = min(most, 6) if SLOW else most
+    if len(cases) <= most:
+        return cases
+    return [cases[i] for i in sorted(rng(len(cases)).choice(len(cases), most, replace=False))]
+
+
+async def stream_job(device: Device, count: int, base: int = 0, images: int = 8) -> StreamJob:
+    job = StreamJob(device, rng(), count, images=images, base=base)
+    await job.place()
+    return job
+
+
+async def layer_job(device: Device, count: int) -> LayerJob:
+    job = LayerJob(device, rng(1), count, row=2048)  # no list uses these
+    await job.place()
+    return job

@@ -18,14 +18,19 @@ from openkpu_tb.device.simulation import SLOW, rng
 from tb.device.checked import checked
 from tb.device.hostile import timeline
 from tb.device.hostile.hostile_stream_tests import BIAS, LIST, PIXEL, RESULT, START, WEIGHT
-from tb.device.hostile.hostile_tests import (
+from tb.device.hostile.timeline import Findings, burst, read
+from tb.device.hostile.tiny_jobs import (
     LAYER_WRITES,
+    UNTOUCHED,
+    WRONG,
+    LayerJob,
+    StreamJob,
+    at_rest,
     layer_job,
     share,
     stream_job,
+    tidy,
 )
-from tb.device.hostile.timeline import Findings, burst, read
-from tb.device.hostile.tiny_jobs import UNTOUCHED, WRONG, LayerJob, StreamJob, at_rest, tidy
 
 GRANT, ANSWER, REPLAY = 1, 2, 3  # AI_ERR_INFO.waits; 1 << (n - 1) is the kind in cfg_dead
 KINDS = {"no grant": GRANT, "no answer": ANSWER, "SPLIT for ever": REPLAY}
@@ -38,8 +43,7 @@ AT_ONCE = 12  # cycles in which an idle device is through with a reset
 # cut bursts, waits of the master and of the slave without end: what a dead bus is, and what is left
 # of a burst that nobody wants any more (tb/openkpu_tb/ahb/checkers/README.md)
 # the tests whose bus is in order come first in this file: a broken rule stands to the end of a run
-SLOW_RULES = {28}
-DEAD_RULES = {10, 18, 20, 36} | SLOW_RULES
+DEAD_RULES = {10, 18, 20, 28, 36}
 
 
 async def kill(device: Device, kind: int) -> None:
@@ -279,40 +283,6 @@ async def long_layers_move(device: Device) -> None:
         assert not unknown.any() and (y == want).all()
 
 
-@checked(SLOW_RULES)
-async def slow_bus_is_no_dead_bus(tb, device: Device) -> None:
-    """Waits a little shorter than the limit, again and again, in all three ways: no error."""
-    jobs: dict[str, StreamJob | LayerJob] = {"stream": await stream_job(device, 3, 0x4000)}
-    jobs["layers"] = await layer_job(device, 2)
-    found, random = Findings("slow bus"), rng(9)
-    for (name, job), (kind_name, kind) in product(jobs.items(), KINDS.items()):
-        case = Case(job)
-        await device.write(LIMIT_REG, LEAST)
-        await case.launch()
-        waits, deadline = 0, now(device) + 60_000
-        while waits < (6 if SLOW else 40) and now(device) < deadline:
-            before = int(tb.beat_cycle.value)
-            await kill(device, kind)
-            # the last progress may be a beat that is on its way now
-            await device.wait_cycles(int(random.integers(LEAST - 60, LEAST - 30)))
-            await kill(device, ALIVE)
-            if not await device.read(STATUS) & 1:
-                break
-            for _ in range(60):  # until something has moved, or the bus is not wanted
-                if int(tb.beat_cycle.value) > before + 2:
-                    break
-                await FallingEdge(tb.clk)
-            await device.wait_cycles(int(random.integers(1, 40)))
-            waits += 1
-        hung = not await at_rest(device, 60_000)
-        slots, code = await job.slots(), await device.read(CODE)
-        want = job.clean if isinstance(job, StreamJob) else list(range(len(job.layers)))
-        good = not hung and not code and slots == want and waits > 3
-        found.check(good, f"{name}, {kind_name}, {waits} waits: code {code}, slots {slots}")
-        await tidy(device, hung)
-    found.verdict()
-
-
 @checked(DEAD_RULES)
 async def dead_bus(device: Device) -> None:
     """The bus dies at random moments of a list, of four inferences, of layers that the host pushed,
@@ -366,36 +336,4 @@ async def reset_of_a_hung_device(device: Device) -> None:
         clean = await jobs[name].clean_run()
         text = " ".join(t for t in (text, waits, clean) if t)
         found.check(not text, f"{name}, {kind}, {limit}: {text}")
-    found.verdict()
-
-
-@checked(DEAD_RULES)
-async def limit_register(tb, device: Device) -> None:
-    """2^20 after a reset; reads back what was written, and 1 to 255 count as 256."""
-    assert await device.read(LIMIT_REG) == DEFAULT
-    job = await stream_job(device, 1)
-    case, found = Case(job), Findings("AI_WATCHDOG")
-    await case.learn()
-    took = {}
-    for limit in (256, 1, 300) if SLOW else (256, 1, 100, 255, 257, 300):
-        await device.write(LIMIT_REG, limit)
-        assert await device.read(LIMIT_REG) == limit
-        start = await case.launch()
-        await timeline.until(device, start + case.first + 10)
-        await kill(device, ANSWER)
-        event = await error_within(device, 1000)
-        took[limit] = event - int(device.tb.beat_cycle.value)
-        found.check(await device.read(CODE) == Err.WATCHDOG, f"no error with {limit}")
-        await device.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
-        assert await device.read(LIMIT_REG) == limit, "a soft reset changes AI_WATCHDOG"
-        await kill(device, ALIVE)
-        await tidy(device, not await at_rest(device))
-    for limit, cycles in took.items():
-        # the bench finds an error to a few cycles
-        want = took[256] + max(limit, 256) - 256
-        found.check(abs(cycles - want) <= 4, f"{limit}: after {cycles} cycles, expected {want}")
-    await device.reset()
-    assert await device.read(LIMIT_REG) == DEFAULT
-    bad = await job.clean_run()
-    found.check(not bad, bad)
     found.verdict()

@@ -8,10 +8,8 @@ import numpy as np
 from openkpu import digits
 from openkpu.generators.generate import Limits, random_network
 from openkpu.network.network import Network, Storage
-from openkpu_tb.core.registers import AI, Ctrl
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import (
-    INFERENCES,
     collect_results,
     prepare_stream,
     run_one_by_one,
@@ -95,31 +93,6 @@ async def wide_images(device: Device) -> None:
         crowded = Network(packed, network.weights, network.biases, network.eight_bit)
         crowded.validate()
         await stream(device, crowded, 3)
-
-
-@checked()
-async def ended_early(device: Device) -> None:
-    """AI_CTRL stop, AI_INF_LEFT 0 and AI_CNN_MODE 1 end the stream after the inference at work."""
-    (network,) = networks(1)
-    images = pictures(network, 12)
-    ends = ((AI["AI_CTRL"], Ctrl.STOP), (AI["AI_INF_LEFT"], 0), (AI["AI_CNN_MODE"], 1))
-    for address, value in ends:
-        storage = await prepare_stream(device, network, images)
-        await device.start()
-        await device.read_until(INFERENCES, lambda n: n >= 2, LIMIT, "inferences")
-        await device.write(address, int(value))
-        await device.read_until(AI["AI_STATUS"], lambda s: not s & 1, LIMIT, "AI_STATUS")
-        count = await device.read(INFERENCES)
-        assert 3 <= count < 12, f"{count} inferences"
-        await device.clear()
-        size = int(np.prod(network.out_shape))
-        for number in range(len(images)):
-            data, _ = await device.back.read_storage(storage.results[number], size)
-            golden = network.run(images[number]).y.view(np.uint8).reshape(-1)
-            stored = golden if number < count else np.full(size, 0xA5)
-            assert (data == stored).all(), f"result {number} of {count}"
-        assert not await device.error()
-        await stream(device, network, 2)
 
 
 @checked()
