@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make regress N=...`: what is refused, what is repeated, what the reports say, and a cluster."""
 
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,16 +8,12 @@ from pathlib import Path
 import pytest
 
 from openkpu import configs
-from openkpu.checkout import ROOT, python_path
 from openkpu.layer.argument import LayerArg
 from openkpu_tb.runs import regress_items
 from openkpu_tools.verification import random_regress, regress
 from openkpu_tools.verification.regress_batch import Batch, ItemOutcome
-from scripts.tests.checkouts import eventually
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
-
-ENV = {**os.environ, "PYTHONPATH": python_path()}
 
 
 def test_seeds() -> None:
@@ -133,46 +126,13 @@ def test_failure_is_told_and_repeated(
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[str]:
+def scheduler() -> Iterator[str]:
     """Address of a dask scheduler with two workers, each a process of its own."""
-    import json
+    from distributed import LocalCluster
 
-    file, processes = tmp_path / "scheduler.json", []
-
-    def start(*words: str) -> subprocess.Popen:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *words], env=ENV, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, cwd=ROOT,
-        )  # fmt: skip
-        processes.append(process)
-        return process
-
-    try:
-        where = ("--host", "127.0.0.1", "--no-dashboard")
-        first = start(
-            "distributed.cli.dask_scheduler", "--port", "0", *where, "--scheduler-file", str(file)
-        )
-        eventually(lambda: first.poll() is not None or (file.exists() and file.read_text()), 120)
-        address = json.loads(file.read_text())["address"]
-        for _ in range(2):
-            start(
-                *("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"),
-                *("--no-dashboard", "--local-directory", str(tmp_path)),
-            )
-        import distributed
-
-        with distributed.Client(address, timeout="60 s", set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=120)
-        yield address
-    finally:
-        for process in reversed(processes):
-            process.terminate()
-        for process in processes:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:  # a worker may wait for a scheduler that is gone
-                process.kill()
-                process.wait()
+    where = {"host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=2, threads_per_worker=1, **where) as cluster:
+        yield cluster.scheduler_address  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.nightly

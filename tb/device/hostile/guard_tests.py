@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from openkpu_tb.core.registers import AI, Ctrl, Err
+from openkpu_tb.core.registers import AI, Err
 from openkpu_tb.device.device import Device
 from tb.device.checked import checked
 from tb.device.hostile import timeline
@@ -161,49 +161,6 @@ async def apart(job: StreamJob) -> None:
     job.registers |= {"AI_PIX_ADR": HIGH, "AI_NPIX_ADR": HIGH + KIB, "AI_PIX_STRIDE": KIB}
     job.registers |= {"AI_RES_ADR": HIGH + 64 * KIB, "AI_RES_STRIDE": KIB}
     job.first_slot, job.stride = HIGH + 64 * KIB, KIB
-
-
-@checked()
-async def next_inference_outside(device: Device) -> None:
-    """Image or result of a later inference outside: those before are stored; then the error.
-
-    A stream that is stopped before the next image's turn knows nothing of it.
-    """
-    job = await stream_job(device, 4, images=6)
-    await apart(job)
-    seen = await moments(job)
-    found = Findings("next inference outside")
-    last = len(job.network.layers) - 1
-    cases = product((PIXEL, RESULT), (1, 2, 3), (False, True))
-    for stream, number, stopped in share(cases):
-        place = (job.image if stream == PIXEL else job.slot)(number)
-        name = "AI_READ_LAST" if stream == PIXEL else "AI_WRITE_LAST"
-        windows = OPEN | {name: place - KIB}
-        before = sentinels(device, windows)
-        await device.write_many({AI[n]: v for n, v in windows.items()})
-        # behind the prefetch of that image, before its turn, which comes sooner than in the
-        # undisturbed run: a result has the bus for itself when pixels are refused
-        at = (seen.taken[number] + seen.changes[number - 1]) // 2
-        script = {at: write(AI["AI_CTRL"], Ctrl.STOP)} if stopped else {}
-        outcome = await job.trial(script, keep=True)
-        strays = sentinels(device, OPEN) - before
-        await device.write_many({AI[n]: v for n, v in OPEN.items()})
-        regs = outcome.regs
-        if stopped:
-            good = whole(outcome, prefix(job, number))
-        else:
-            info = number << 24 | stream << 16 | (last if stream == RESULT else 0)
-            good = outcome.error == Err.BAD_ACCESS and regs["AI_ERR_INFO"] == info
-            good = good and outcome.slots == prefix(job, number) and not outcome.hung
-            good = good and regs["AI_ERR_ADDR"] == place and outcome.inferences == number
-            good = good and regs["AI_PIX_ADR"] == job.image(number) and regs["AI_CNN_DONE"] == 1
-        good = good and not strays
-        text = f"{outcome.brief}, info {regs['AI_ERR_INFO']:#x}, {strays} strays"
-        await tidy(device, outcome.hung)
-        bad = await job.clean_run()
-        what = f"stream {stream}, inference {number}{', stopped' if stopped else ''}"
-        found.check(good and not bad, f"{what}: {text}; {bad}")
-    found.verdict()
 
 
 @checked()

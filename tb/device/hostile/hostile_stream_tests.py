@@ -37,32 +37,6 @@ def prefix(job: StreamJob, count: int) -> list[int]:
 
 
 @checked()
-async def error_on_the_next_image(tb, device: Device) -> None:
-    """An ERROR on the pixels fetched ahead, and a stop: that before the change decides."""
-    job = await stream_job(device, 4)
-    seen = await moments(job)
-    found = Findings("ERROR on the next image")
-    stop = write(AI["AI_CTRL"], Ctrl.STOP)
-    change = seen.changes[0]
-    cycles = share(range(seen.taken[1] - 20, change - 8), 12) + share(range(change - 8, change + 9))
-    reported = []
-    for at in cycles:
-        tb.cfg_err_lo.value, tb.cfg_err_hi.value = job.image(1), job.image(1) + 4
-        outcome = await job.trial({at: stop})
-        tb.cfg_err_hi.value = 0
-        good = outcome.slots == prefix(job, 1) and not outcome.hung
-        good = good and outcome.error in (0, Err.BUS_ERROR)
-        reported.append(bool(outcome.error))
-        # the stop counts up to the change, in its very cycle or the one before
-        found.check(good, f"stopped in cycle {at}, the change is in {change}: {outcome.brief}")
-        settled = at < change - 3 or at > change + 3
-        found.check(not settled or reported[-1] == (at > change), f"{at}: {outcome.brief}")
-    found.check(reported == sorted(reported), "a later stop is taken where an earlier one is not")
-    assert not await job.clean_run()
-    found.verdict()
-
-
-@checked()
 async def beyond_the_last_address(tb, device: Device) -> None:
     """A transfer that would go on at address 0: BAD_ACCESS before it does, address 0 told.
 

@@ -31,7 +31,6 @@ from tb.device.hostile import timeline
 from tb.device.hostile.timeline import Script, write
 
 UNTOUCHED, WRONG = -1, -2
-LAYER_WRITES = 24  # that push a layer
 LAYERS_DONE = PERF + 8 * COUNTERS.index("layers")
 WIDEST = 16  # bytes: results are aligned to any bus word
 REST = 8000  # cycles in which every trial comes to rest
@@ -93,17 +92,14 @@ async def _registers(device: Device) -> dict[str, int]:
     return found | {"interrupt_raw": await device.read(INTERRUPT_RAW)}
 
 
-def tiny_network(
-    rng: np.random.Generator, layers: int = 3, dense: tuple[int, ...] = (8,)
-) -> Network:
-    """Convolution with pool, pointwise ones, fully connected layers; a few hundred cycles.
-
-    ``layers`` up to the first fully connected one, ``dense``: outputs of these.
-    """
+def tiny_network(rng: np.random.Generator) -> Network:
+    """A convolution with a pool, a pointwise one, a fully connected layer; a few hundred cycles."""
     network, x = Network(eight_bit=True), rng.integers(0, 256, (2, 6, 6)).astype(np.uint8)
-    kinds = [{"o": 3, "kernel": 3, "pool": 1, "depthwise": False}]
-    kinds += [{"o": 3, "kernel": 1, "pool": 0, "depthwise": False}] * (layers - 2)
-    kinds += [{"o": outputs, "fc": True} for outputs in dense]
+    kinds = [
+        {"o": 3, "kernel": 3, "pool": 1, "depthwise": False},
+        {"o": 3, "kernel": 1, "pool": 0, "depthwise": False},
+        {"o": 8, "fc": True},
+    ]
     signed = False
     for kind in kinds:
         layer = random_layer(
@@ -129,12 +125,10 @@ class StreamJob:
         count: int,
         images: int = 8,
         base: int = 0,
-        dense: tuple[int, ...] = (8,),
     ) -> None:
-        """``dense``: outputs of the fully connected layers."""
         self.device, self.count, self.base = device, count, base
         while True:  # results of different images must differ
-            self.network = tiny_network(rng, dense=dense)
+            self.network = tiny_network(rng)
             self.images = rng.integers(0, 256, (images, *self.network.in_shape), dtype=np.uint8)
             golden = [self.network.run(x).y.view(np.uint8).reshape(-1) for x in self.images]
             self.golden = np.stack(golden)

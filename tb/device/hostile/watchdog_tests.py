@@ -20,7 +20,6 @@ from tb.device.hostile import timeline
 from tb.device.hostile.hostile_stream_tests import BIAS, LIST, PIXEL, RESULT, START, WEIGHT
 from tb.device.hostile.timeline import Findings, burst, read
 from tb.device.hostile.tiny_jobs import (
-    LAYER_WRITES,
     UNTOUCHED,
     WRONG,
     LayerJob,
@@ -201,29 +200,6 @@ class Case:
         await tidy(device, False)
         texts.append(await job.clean_run())
         return "; ".join(t for t in texts if t)
-
-
-@checked()
-async def host_may_take_its_time(device: Device) -> None:
-    """An idle device, half a layer, a layer between layers: nobody waits but for the host."""
-    await device.write(LIMIT_REG, 1)
-    long, found = 4 * LEAST, Findings("slow host")
-    await device.wait_cycles(long)
-    found.check(not await device.read(CODE), "an idle device")
-    job = await layer_job(device, 3)
-    for words in share(range(2 * LAYER_WRITES), 12):
-        await job.arm()
-        pushes = job.pushes()
-        await timeline.play(device, burst(0, pushes[:words]))
-        await device.wait_cycles(long)
-        code = await device.read(CODE)
-        await timeline.play(device, burst(0, pushes[words:]))
-        hung = not await at_rest(device)
-        slots = await job.slots()
-        good = not code and not hung and slots == [0, 1, 2] and not await device.read(CODE)
-        found.check(good, f"a wait after {words} words: code {code}, slots {slots}")
-        await tidy(device, hung)
-    found.verdict()
 
 
 @checked()

@@ -3,7 +3,7 @@
 
 Several tasks of all kinds are pushed at once, each with or without a map of its own in storage.
 All of AI RAM and storage is compared. Then what can go wrong: a map's transfer that the bus
-refuses, one outside of the windows, arguments that are refused, a soft reset in any cycle.
+refuses, one outside of the windows, a soft reset in any cycle.
 """
 
 import functools
@@ -32,10 +32,6 @@ plain_layer = functools.partial(
 LIMIT = 200_000  # cycles of all layers of a job
 PIXELS, RESULT = 3, 4  # AI_ERR_INFO.stream
 TASKS = (1, 4)  # of a job, least and most
-SPOILT: dict[str, tuple[dict[str, int], Err]] = {
-    "to storage and host": ({"store_map": 1, "send_data_out": 1}, Err.BAD_FLAGS),
-    "between bus words": ({"store_map": 1, "map_store_addr": 0x2002}, Err.BAD_ADDR),
-}
 
 
 @dataclass
@@ -188,26 +184,6 @@ async def lines_that_nobody_needs(tb, device: Device) -> None:
             found.check(not wrong, f"pool {pool} of {height} lines, waits {wait}: {wrong}")
     for name in names:
         getattr(tb, f"cfg_{name}").value = 0
-    found.verdict()
-
-
-@checked()
-async def refused(tb, device: Device) -> None:
-    """A layer that is refused: those before it are done and stored, it and the rest do nothing."""
-    shadow, rng = await filled(device)
-    found = Findings("refused maps")
-    for number in range(4 if SLOW else 24):
-        name, (fields, code) = list(SPOILT.items())[number % len(SPOILT)]
-        job = draw(rng, shadow)
-        good, at = list(job.args), int(rng.integers(len(job.args)))
-        await place(device, job)
-        job.args[at] = good[at].replace(**fields)
-        await device.push(job.words)
-        error = await device.refusal(LIMIT)
-        said = error.code == code and error.layer == at
-        found.check(said, f"{name}: {error}, expected {code!r} of layer {at}")
-        wrong = await afterwards(device, shadow, job, good, at, at)
-        found.check(not wrong, f"{name}: {'; '.join(wrong)}")
     found.verdict()
 
 
