@@ -31,6 +31,7 @@ from openkpu_tb.core.registers import (
     EIGHT_BIT_MODE,
     FIFO_DATA_OUT,
     FIFO_THRESHOLD,
+    INTERRUPT_CLEAR,
     INTERRUPT_MASK,
     INTERRUPT_RAW,
     INTERRUPT_STATUS,
@@ -239,6 +240,40 @@ async def lists_of_a_segment(tb: Any) -> None:
                 assert list(found) == [1, 3], f"{maps}, {way}: {list(found)}"
                 for i in found:
                     assert np.array_equal(found[i], golden[i]), f"{maps}, {way}: layer {i}"
+
+
+@checked()
+async def exact_thresholds(tb: Any) -> None:
+    """A device that waits for its reader holds its layers: each threshold to the layer."""
+    x, file = tiny(15, 12)
+    device, driver, program = await ready(file)
+    ((segment, _),) = segments(program, x)
+    await driver.bring_up(segment)
+    await device.write_many({INTERRUPT_MASK: ALL, EIGHT_BIT_MODE: 1})
+    # nobody reads the result FIFO, which is smaller than this map
+    assert segment.steps[0].arg.dma_total_byte > 16 * 8
+    blocked = driver.argument(segment.steps[0], send_data_out=1, int_en=0)
+    other = driver.argument(segment.steps[1], send_data_out=0, int_en=0)
+
+    async def held() -> int:
+        return await device.read(AI["AI_STATUS"]) >> 24 & 31
+
+    await device.push(blocked)
+    await device.push(other * 11)
+    await device.wait_cycles(5000)
+    count = await held()
+    assert 2 <= count <= 11
+    for bit, beyond in ((Kpu.ALMOST_EMPTY, -1), (Kpu.ALMOST_FULL, 1)):
+        for off in (0, beyond):  # the threshold at the number of layers, and one beyond it
+            count += 1
+            value = count + off if bit == Kpu.ALMOST_FULL else (count + off) << 4 | 15
+            await device.write_many({FIFO_THRESHOLD: value, INTERRUPT_CLEAR: ALL})
+            await device.push(other)
+            assert await held() == count
+            raised = bool(await device.read(INTERRUPT_RAW) & bit)
+            assert raised == (off == 0), f"{bit.name} at {count}, threshold {count + off}"
+    await device.soft_reset()
+    assert await held() == 0
 
 
 @checked()

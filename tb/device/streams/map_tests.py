@@ -2,8 +2,8 @@
 """Layers of the host whose maps come from storage and go there (docs/kpu.md 1.13).
 
 Several tasks of all kinds are pushed at once, each with or without a map of its own in storage.
-All of AI RAM and storage is compared. Then what can go wrong: a map's transfer that the bus
-refuses, one outside of the windows, a soft reset in any cycle.
+All of AI RAM and storage is compared. Then what can go wrong: a task of each kind that is refused,
+a map's transfer that the bus refuses, one outside of the windows, a soft reset in any cycle.
 """
 
 import functools
@@ -32,6 +32,13 @@ plain_layer = functools.partial(
 LIMIT = 200_000  # cycles of all layers of a job
 PIXELS, RESULT = 3, 4  # AI_ERR_INFO.stream
 TASKS = (1, 4)  # of a job, least and most
+SPOILT: dict[str, tuple[dict[str, int], ...]] = {
+    "convolution": ({"kernel_type": 5}, {"load_time": 63}),
+    "fully connected": ({"pool_type": 1}, {"depth_wise_layer": 1}),
+    "product": ({"pool_type": 1}, {"fc": 1}),
+    "element-wise": ({"kernel_type": 0}, {"depth_wise_layer": 0}),
+    "pool": ({"pool_task": 7}, {"fc": 1}),
+}
 
 
 @dataclass
@@ -52,10 +59,13 @@ class Job:
         return [i for i, arg in enumerate(self.args) if getattr(arg, f"{what}_map")]
 
 
-def draw(rng: np.random.Generator, shadow: Shadow, *, all_move: bool = False) -> Job:
-    """Tasks of random kinds; the first one loads its map, the last one stores it."""
+def draw(
+    rng: np.random.Generator, shadow: Shadow, *, last: str | None = None, all_move: bool = False
+) -> Job:
+    """Tasks of random kinds, ``last`` behind them; the first one loads its map, the last one stores
+    it."""
     count = int(rng.integers(TASKS[0], TASKS[1] + 1))
-    kinds = [str(rng.choice(KINDS)) for _ in range(count)]
+    kinds = [str(rng.choice(KINDS)) for _ in range(count)] + ([last] if last else [])
     shape = tuple(int(n) for n in rng.integers((1, 2, 2), (8, 9, 40)))
     if rng.random() < 0.4:  # line by line, where it is a convolution of 3x3
         kinds[0] = "convolution"
@@ -184,6 +194,29 @@ async def lines_that_nobody_needs(tb, device: Device) -> None:
             found.check(not wrong, f"pool {pool} of {height} lines, waits {wait}: {wrong}")
     for name in names:
         getattr(tb, f"cfg_{name}").value = 0
+    found.verdict()
+
+
+@checked()
+async def each_kind_refused(device: Device) -> None:
+    """A task of each kind with a fault of its own: those before it are done and stored, it does
+    nothing, and its number is told with the code of the golden model."""
+    shadow, rng = await filled(device)
+    found = Findings("faults of tasks")
+    for kind, faults in SPOILT.items():
+        for fault in faults[:1] if SLOW else faults:
+            job = draw(rng, shadow, last=kind)
+            good, at = list(job.args), len(job.args) - 1
+            job.args[at] = good[at].replace(**fault)
+            code = job.args[at].device_code(ram_rows=shadow.ram_rows)
+            assert code, f"{kind}: {fault} is legal: {job.args[at]}"
+            await place(device, job)
+            await device.push(job.words)
+            error = await device.refusal(LIMIT)
+            said = (error.code, error.layer) == (code, at)
+            found.check(said, f"{kind}, {fault}: {error}, expected {code} of layer {at}")
+            wrong = await afterwards(device, shadow, job, good, at, at)
+            found.check(not wrong, f"{kind}, {fault}: {'; '.join(wrong)}")
     found.verdict()
 
 
