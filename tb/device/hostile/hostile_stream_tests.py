@@ -3,7 +3,7 @@
 
 from itertools import product
 
-from openkpu_tb.core.registers import AI, Ctrl, Err
+from openkpu_tb.core.registers import AI, Ctrl, Err, Int
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import INFERENCES
 from tb.device.checked import checked
@@ -34,6 +34,32 @@ def whole(outcome: Outcome, slots: list[int]) -> bool:
 def prefix(job: StreamJob, count: int) -> list[int]:
     """Slots when the first ``count`` inferences were stored."""
     return [n if n < count else UNTOUCHED for n in range(len(job.images))]
+
+
+@checked()
+async def an_error_behind_another(tb, device: Device) -> None:
+    """A run fails while AI_ERR_CODE holds the host's own error: that one stays, the run ends, and
+    the interrupt is raised again. Once it is cleared the next error is recorded."""
+    job, found = await stream_job(device, 4), Findings("an error behind another")
+    for inference, cleared in product(range(3), (False, True)):
+        at = job.image(inference) & ~3
+        tb.cfg_err_lo.value, tb.cfg_err_hi.value = at, at + 4
+        await job.arm()
+        script = [START, START, write(AI["AI_INT_STATUS"], int(Int.ERROR))]
+        script += [write(AI["AI_ERR_CODE"], 0)] if cleared else []
+        await timeline.play(device, burst(0, script))
+        outcome = await job.outcome()
+        tb.cfg_err_hi.value = 0
+        regs = outcome.regs
+        told = outcome.error, regs["AI_ERR_INFO"], regs["AI_ERR_ADDR"] & ~3
+        own, its = (Err.START_BUSY, 0, 0), (Err.BUS_ERROR, inference << 24 | PIXEL << 16, at)
+        good = told == (its if cleared else own) and bool(regs["AI_INT_STATUS"] & Int.ERROR)
+        good = good and outcome.slots == prefix(job, inference) and not outcome.hung
+        found.check(good, f"image {inference}, cleared {cleared}: {outcome.brief}, {told}")
+        await tidy(device, outcome.hung)
+        bad = await job.clean_run()
+        found.check(not bad, bad)
+    found.verdict()
 
 
 @checked()
