@@ -114,6 +114,11 @@ rtl/sequencer/lane_ctrl.v
 rtl/sequencer/loop_nest.v
 rtl/sequencer/plane_issue.v
 rtl/sequencer/sequencer.v
+rtl/sequencer/sweep.v
+rtl/sequencer/walk_groups.v
+rtl/sequencer/walk_rows.v
+rtl/sequencer/walk_stripe.v
+rtl/sequencer/walk_vector.v
 rtl/side_tasks.v
 rtl/storage/ahb_beats.v
 rtl/storage/ahb_master.v

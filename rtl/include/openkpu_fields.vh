@@ -52,7 +52,7 @@
 `define DESC_S (177)+:(18)  // reduction steps a group, 1..233017 (fc of a 2 MiB map)
 `define DESC_LASTN (195)+:(4)  // valid positions in the last step, 1..9
 `define DESC_G (199)+:(11)  // output groups, 1..1024
-`define DESC_B (210)+:(11)  // groups a block (kept in the weight buffer for all stripes)
+`define DESC_B (210)+:(11)  // groups a block (kept in the weight buffer for all stripes): 8 at most, of a fully connected layer all
 `define DESC_PAD (221)+:(8)  // pad value
 `define DESC_ARGX (229)+:(24)  // arg_x
 `define DESC_SHRX (253)+:(4)  // shr_x
@@ -321,6 +321,77 @@
 `define ERR_WAITS 23:21  // AI_ERR_INFO.waits
 `define ERR_ADDR 55:24  // AI_ERR_ADDR
 `define ERR_BITS 56
+
+// Where the loop nest goes behind an issue, and what is not needed after it: a walker to
+// loop_nest.
+`define MOVE_POS_ON 0  // the next pixels of the stripe, behind the last ones the first
+`define MOVE_STEP_ON 1  // the next reduction step
+`define MOVE_STEP_CLEAR 2  // the first reduction step
+`define MOVE_BACK 3  // of the steps that take turns the first one, for the next pixels: with its entry and row
+`define MOVE_UNIT_ON 4  // the next group or channels
+`define MOVE_UNIT_BACK 5  // the first group of the block
+`define MOVE_GROUP_END 6  // a group of a convolution has seen the stripe
+`define MOVE_PASS_END 7  // all groups of a block have: the next stripe
+`define MOVE_ENTRY_ON 8  // the next tile entry
+`define MOVE_ENTRY_BACK 9  // the first entry of the stripe
+`define MOVE_ROW_ON 10  // the next weight row
+`define MOVE_ROW_BACK 11  // the first weight row of the block
+`define MOVE_ROW_KEEP 12  // the next weight row is where the next block begins
+`define MOVE_FREE_ENTRY 13  // the last use of the entry
+`define MOVE_FREE_ROWS 15:14  // the last use of so many weight rows
+`define MOVE_AGAIN 16  // the same sums leave once more, another byte of them
+`define MOVE_WHOLE 17  // with the sums of this sweep all pixels of their channels are made
+`define MOVE_OVER 18  // the last issue of the layer
+`define MOVE_BITS 19
+
+// The next issue of the array: loop_nest to issue_credits and issue_stage. Uses TW, WW (widths
+// of counters of tile entries and weight rows) and ZW.
+`define ISSUE_ENTRY (0)+:(TW)  // tile entry that it reads, a running count
+`define ISSUE_WROW (TW)+:(WW)  // weight row that it reads, a running count
+`define ISSUE_PROW (TW+WW)+:(11)  // row of its parameters, from the layer's first one on
+`define ISSUE_BANK (11+TW+WW)+:(ZW)  // bank of its weights and parameters (depthwise), of its weights (fully connected)
+`define ISSUE_OPENS (11+TW+WW+ZW)  // first of a sweep over the pixels of a stripe
+`define ISSUE_ENDS (12+TW+WW+ZW)  // last of it
+`define ISSUE_FIRST (13+TW+WW+ZW)  // first reduction step
+`define ISSUE_LAST (14+TW+WW+ZW)  // last reduction step: its sums leave
+`define ISSUE_PLANE (15+TW+WW+ZW)+:(2)  // out32: the byte of the sums that leaves
+`define ISSUE_IDX (17+TW+WW+ZW)+:(6)  // place in the accumulators
+`define ISSUE_POS (23+TW+WW+ZW)+:(6)  // position of the first pixel in the stripe
+`define ISSUE_WIDTH (29+TW+WW+ZW)+:(7)  // pixels of a line of the stripe
+`define ISSUE_LINES (36+TW+WW+ZW)+:(3)  // lines of the stripe; depthwise rows: channels of the row
+`define ISSUE_GX (39+TW+WW+ZW)+:(10)  // column of the computed grid where the stripe begins
+`define ISSUE_GY (49+TW+WW+ZW)+:(9)  // line where it begins
+`define ISSUE_END_X (58+TW+WW+ZW)  // depthwise rows: the last row of a line
+`define ISSUE_END_Y (59+TW+WW+ZW)  // depthwise rows: the last line
+`define ISSUE_CHAN (60+TW+WW+ZW)+:(10)  // first output channel
+`define ISSUE_NZ (70+TW+WW+ZW)+:(ZW+1)  // kernel modules in use; depthwise: lines
+`define ISSUE_TWO (70+TW+WW+ZW+ZW+1)  // takes the depthwise line below as well
+`define ISSUE_TWO_END (71+TW+WW+ZW+ZW+1)  // which is the last one
+`define ISSUE_WHOLE (72+TW+WW+ZW+ZW+1)  // see move
+`define ISSUE_FREE_ENTRIES (73+TW+WW+ZW+ZW+1)+:(2)  // tile entries that are not needed after it
+`define ISSUE_FREE_ROWS (75+TW+WW+ZW+ZW+1)+:(2)  // weight rows that are not needed after it
+`define ISSUE_BITS (77+TW+WW+ZW+ZW+1)
+
+// An issue in registers, for lane_ctrl and column_skew. Uses TE and WA (bits of a tile entry, of
+// a weight row) and ZW.
+`define STAGED_ENTRY (0)+:(TE)  // tile entry
+`define STAGED_WROW (TE)+:(WA)  // weight row
+`define STAGED_WSEL (TE+WA)+:(ZW)  // bank of its weights (depthwise, fully connected)
+`define STAGED_TAPS (TE+WA+ZW)+:(9)  // taps in use, a bit a column
+`define STAGED_POS (9+TE+WA+ZW)+:(6)  // position of the first pixel in the stripe
+`define STAGED_WIDTH (15+TE+WA+ZW)+:(7)  // pixels of a line of the stripe
+`define STAGED_LINES (22+TE+WA+ZW)+:(3)  // lines of the stripe; depthwise rows: channels of the row
+`define STAGED_LEFT (25+TE+WA+ZW)  // the stripe begins at the left edge of the map
+`define STAGED_RIGHT (26+TE+WA+ZW)  // it meets the right edge
+`define STAGED_RIGHT_AT (27+TE+WA+ZW)+:(6)  // column of it that does
+`define STAGED_TOP (33+TE+WA+ZW)  // it begins at the upper edge
+`define STAGED_BOT (34+TE+WA+ZW)  // it meets the lower edge
+`define STAGED_BOT_AT (35+TE+WA+ZW)+:(2)  // line of it that does
+`define STAGED_NZ (37+TE+WA+ZW)+:(ZW+1)  // kernel modules in use
+`define STAGED_TWO (37+TE+WA+ZW+ZW+1)  // lanes from 64 on are the line below
+`define STAGED_TWO_END (38+TE+WA+ZW+ZW+1)  // which is at the lower edge
+`define STAGED_AGAIN (39+TE+WA+ZW+ZW+1)  // a last step once more, which does not count
+`define STAGED_BITS (40+TE+WA+ZW+ZW+1)
 
 // What the write-back needs to know of a group (depthwise: a row). Uses ZW = log2(N_Z).
 `define JOB_LINES (0)+:(3)  // lines of the stripe

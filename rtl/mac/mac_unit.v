@@ -24,7 +24,8 @@ module mac_unit #(
     // products that psum_in may hold; the width of psum_in and psum_out, upper bits of which are zero
     parameter NTH = 8,
     parameter PW = WEIGHT_BITS + 12,
-    // 1: operands of a gated multiplication do not toggle; 0: they do (to measure the saving)
+    // 1: operands of a gated multiplication do not toggle; 0: they do; 2: no test of the pixel, for layers of
+    // unsigned pixels only (0 and 2: to measure the saving)
     parameter GATE = 1,
     // 1: the unit can subtract, and keep one sign of the difference; 2: psum_in may be such a difference
     parameter CHOICE = 0,
@@ -57,7 +58,7 @@ module mac_unit #(
   localparam integer FB = (CHOICE == 1) ? 9 : 8;  // a factor with a sign
 
   // condition circuit: sign bit clear and not zero
-  wire                      enable = valid && !(sgn && pixel[7]) && (|pixel);
+  wire                      enable = valid && ((GATE == 2) || (!(sgn && pixel[7]) && (|pixel)));
 
   // the product and the pixel as they are added are zero unless the condition holds
   reg                       enable_q;

@@ -358,11 +358,11 @@ async def random_maps(bench: Bench) -> None:
     "sim n_y n_z path",
     test="icarus-2-2-16",
     check="verilator-2-2-16 verilator-4-2-16 verilator-4-4-16",
-    nightly="icarus-2-4-16 icarus-4-16-64 icarus-4-4-16 icarus-4-8-32 icarus-8-16-64 verilator-16-2-16 "
-    "verilator-2-2-128 verilator-2-2-64 verilator-2-32-32 verilator-2-64-128 "
-    "verilator-2-64-16 verilator-4-16-128 verilator-4-16-16 verilator-4-16-64 "
-    "verilator-4-4-64 verilator-4-8-32 verilator-8-16-128 verilator-8-16-16 "
-    "verilator-8-16-64",
+    nightly="icarus-2-4-16 icarus-4-16-64 icarus-4-4-16 icarus-4-8-32 icarus-8-16-64 "
+    "verilator-16-2-16 verilator-2-2-128 verilator-2-2-64 verilator-2-32-32 "
+    "verilator-2-64-128 verilator-2-64-16 verilator-4-16-128 verilator-4-16-16 "
+    "verilator-4-16-64 verilator-4-4-64 verilator-4-8-32 verilator-8-16-128 "
+    "verilator-8-16-16 verilator-8-16-64",
 )
 def test_write_back(sim: str, n_y: int, n_z: int, path: int) -> None:
     sources = ["rtl/output/*.v", "rtl/lib/*.v"]

@@ -26,7 +26,6 @@ FC_LINES = 16  # lines of which the mean is taken
 FC_SHORT = 16  # bytes of a word up to which it requests a third one
 FC_COLUMNS = 3  # elements that fc_serial, which deals words of eight bytes, writes in a cycle
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
-ROW_SEEN_DW = 3  # ... of a depthwise layer
 ROW_FREED = 11  # from the last use of a row of weights to the word that may take its place
 TABLE_READY = 11  # from the last word of a table to the issues whose sums need it
 OUTPUT = 28  # from an issue to its job: registers 2, array 12, accumulator 1, lanes 12, queue 1
@@ -113,8 +112,8 @@ class Engine:
         self.late, self.fill = self.late + there - self.fill, there
         self.begun = self.fill - 1
 
-    def _sweep(self, entry: int, count: int, weights: int, prow: int | None) -> int:
-        """``count`` issues of one entry: the cycle of the last one.
+    def _sweep(self, entry: int, count: int, weights: int, prow: int | None, steps: int = 1) -> int:
+        """``count`` issues of one entry, or of ``steps`` by turns: the cycle of the last one.
 
         ``entry``, ``weights``: from when on they are there; ``prow``: row of parameters of sums
         that leave, None when they stay in the accumulators.
@@ -122,25 +121,27 @@ class Engine:
         now = self.now
         tile = max(now, entry)
         ready = max(tile, weights)
-        last = ready + count - 1
+        issues = count * steps
+        last = ready + issues - 1
         if prow is not None:
             params = self.front.until(self.front.params, self.front.first_param + prow)
             ready = max(ready, self.ready, params + ROW_SEEN)
-            last = self._lanes(ready, count)
-            self.waits["output"] += last - ready - count + 1
+            last = self._lanes(ready + steps - 1, count, steps)
+            self.waits["output"] += last - ready - issues + 1
         late = min(self.late, tile - now)  # lines of the map that had not come
         self.late -= late
         self.waits["input"] += tile - now - late
         self.waits["bus"] += ready - tile + late
-        self.issues += count
+        self.issues += issues
         self.now = last + 1
         return last
 
-    def _lanes(self, ready: int, count: int) -> int:
-        """Sums of so many issues leave from a cycle on: that of the last issue."""
+    def _lanes(self, ready: int, count: int, steps: int = 1) -> int:
+        """Sums of so many issues, each the last of ``steps``, leave from ``ready`` on: the cycle of
+        the last issue."""
         share = self.shape.config.post_share
         room = self.released[-self.limit] + 1 if len(self.released) >= self.limit else 0
-        last = max(ready, room, self.post) + (count - 1) * share
+        last = max(ready, room, self.post) + (count - 1) * max(share, steps)
         self.post = last + share
         return last
 
@@ -212,25 +213,29 @@ class Engine:
         self, base: int, row: int, steps: int, count: int, out: tuple[int, int, int], frees: bool
     ) -> None:
         """A group of a stripe: steps, then a job or four of ``out``: words, whole channels, words
-        behind the last sums."""
+        behind the last sums.
+
+        Where sums share a lane as many of the last steps take turns.
+        """
         shape, front = self.shape, self.front
-        seen = ROW_SEEN_DW if shape.arg.depthwise else ROW_SEEN
         prow = row if shape.arg.depthwise else row // steps
-        for step in range(steps - 1):
-            self._sweep(self._entry(base + step), count, front.row(row + step) + seen, None)
+        planes = 4 if shape.arg.out32 else 1
+        by_turns = planes == 1 or shape.config.sum_planes
+        turns = min(steps, shape.config.post_share) if by_turns else 1
+        for step in range(steps - turns):
+            self._sweep(self._entry(base + step), count, front.row(row + step) + ROW_SEEN, None)
             if frees:
                 self._free_entries()
-        there, weights = self._entry(base + steps - 1), front.row(row + steps - 1) + seen
-        planes = 4 if shape.arg.out32 else 1
+        there, weights = self._entry(base + steps - 1), front.row(row + steps - 1) + ROW_SEEN
         end = 0
         for plane in range(planes):
             if plane and shape.config.sum_planes:
                 end = self._lanes(end + 1, count)
             else:
-                end = self._sweep(there, count, weights, prow)
+                end = self._sweep(there, count, weights, prow, turns)
             self._job(end, out[0], out[1] if plane == planes - 1 else 0, count, out[2])
         if frees:
-            self._free_entries()
+            self._free_entries(turns)
 
     def _depthwise_rows(self) -> None:
         """Channels of a row > line > row; a row is an entry, and two of them an issue with PAIR."""
@@ -245,7 +250,7 @@ class Engine:
             row, entry = (first + slots - 1) // n_z, self.base
             for lines in self._lines(arg.image_dst_addr + odd):
                 for width in widths:
-                    there, weights = self._entry(entry + lines - 1), front.row(row) + ROW_SEEN_DW
+                    there, weights = self._entry(entry + lines - 1), front.row(row) + ROW_SEEN
                     count = shape.row_sweep(slots, width)
                     last = self._sweep(there, count, weights, row)
                     entry += lines

@@ -69,7 +69,7 @@ module tb_probe #(
   // ---- where the cycles went: what the blocks themselves know, in the order of docs/performance.md 4
   wire nest = tb_top.`DUT.u_core.u_seq.u_credits.running;
   wire begins = tb_top.`DUT.u_core.u_seq.u_credits.fresh;
-  wire asks = begins || tb_top.`DUT.u_core.u_seq.u_credits.dw;
+  wire asks = tb_top.`DUT.u_core.u_seq.u_credits.w_ask;
   wire leaves = tb_top.`DUT.u_core.u_seq.u_credits.leaves;
   wire no_tile = begins && !tb_top.`DUT.u_core.u_seq.u_credits.tile_ok;
   wire no_weight = asks && (!tb_top.`DUT.u_core.u_seq.u_credits.wrow_ok ||
@@ -85,7 +85,7 @@ module tb_probe #(
   reg [31:0] busy_count, issue_count, count_weights, count_input, count_output, count_bus, count_control;
   assign spent = {count_control, count_bus, count_output, count_input, count_weights, issue_count, busy_count};
   always @(posedge clk)
-    if (tb_top.rst || tb_top.`DUT.u_host.u_perf.clear) begin
+    if (tb_top.rst || tb_top.`DUT.host[`HOST_START] || tb_top.`DUT.host[`HOST_SOFT_RESET]) begin
       {busy_count, issue_count} <= 64'd0;
       {count_weights, count_input, count_output, count_bus, count_control} <= 160'd0;
     end else if (tb_top.`DUT.u_control.busy) begin
