@@ -31,6 +31,8 @@ module control #(
     parameter POOLS       = 1,
     // there are lanes for products of float16 matrices
     parameter FP16        = 0,
+    // sums may leave as 32 bits
+    parameter OUT32       = 1,
     // weights may be kept in the AI RAM
     parameter KEEP        = 0,
     parameter FLAT        = 0,
@@ -269,6 +271,7 @@ module control #(
       .TILE_WORD  (TILE_WORD),
       .POOLS      (POOLS),
       .FP16       (FP16),
+      .OUT32      (OUT32),
       .KEEP       (KEEP),
       .FLAT       (FLAT)
   ) u_decode (

@@ -215,9 +215,9 @@ module layer_alu #(
       (|(check & `CHECK_LONG) && (high || carry)) || (|(check & `CHECK_KEPT_END) && behind_ram) ||
       (|(check & `CHECK_ROOM) && crowded && !fc && !dw) || (|(check & `CHECK_ROOM_DW) && crowded && dw);
 
-  // a block grows by a group as long as there is room in half of the buffer, and use for it
-  wire fits = sum[17:WL] == {(18 - WL) {1'b0}} && (!sum[WL-1] || sum[WL-2:0] == {(WL - 1) {1'b0}});
-  assign again = |(dest & `TO_B) && fits && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
+  // A block grows by a group as long as there is use for it, and the buffer has room for the rows of
+  // the block and of a group of the next one.
+  assign again = |(dest & `TO_B) && !crowded && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
 
   always @(posedge clk) begin
     if (rst || clear) begin

@@ -21,14 +21,15 @@ module layer_decode #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // sizes of the memories, bytes of a tile word, 64 at most; there are pooling tasks,
-    // float16, kept weights, flat maps
+    // sizes of the memories, bytes of a tile word, 64 at most; there are pooling tasks, float16, sums of
+    // 32 bits, kept weights, flat maps
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
     parameter TILE_WORD   = 64,
     parameter POOLS       = 1,
     parameter FP16        = 0,
+    parameter OUT32       = 1,
     parameter KEEP        = 0,
     parameter FLAT        = 0
 ) (
@@ -173,6 +174,7 @@ module layer_decode #(
       .AHB_W(AHB_W),
       .POOLS(POOLS),
       .FP16 (FP16),
+      .OUT32(OUT32),
       .KEEP (KEEP)
   ) u_flags (
       .clk        (clk),

@@ -20,6 +20,8 @@ module layer_flags #(
     parameter POOLS = 1,
     // there are lanes for products of float16 matrices
     parameter FP16  = 0,
+    // sums may leave as 32 bits
+    parameter OUT32 = 1,
     // weights may be kept in the AI RAM
     parameter KEEP  = 0
 ) (
@@ -55,7 +57,7 @@ module layer_flags #(
     output reg                    one,
     output reg                    in_xor,
     output reg                    w_xor,
-    output reg                    out32,
+    output wire                   out32,
     output wire [            1:0] fp16,
     output wire                   kept,
     // rows between the channel groups of the output, of the input, as words 8 and 7 say
@@ -64,7 +66,7 @@ module layer_flags #(
     output reg  [            7:0] bad
 );
 
-  reg fp16_q, fp32_q, kept_q;
+  reg fp16_q, fp32_q, kept_q, out32_q;
   always @(posedge clk) begin
     if (load) begin
       {fp16_q, fp32_q} <= {w_data[`ARG_FP16], w_data[`ARG_FP32]};
@@ -79,7 +81,7 @@ module layer_flags #(
       one              <= w_data[`ARG_EW_ONE];
       in_xor           <= w_data[`ARG_IN_XOR];
       w_xor            <= w_data[`ARG_W_XOR];
-      out32            <= w_data[`ARG_OUT32];
+      out32_q          <= w_data[`ARG_OUT32];
       apart            <= {w_data[`ARG_OUT_STRIDED], w_data[`ARG_IN_STRIDED]};
     end
   end
@@ -131,6 +133,9 @@ module layer_flags #(
       assign bad_task = pools;
     end
   endgenerate
+  // where there are none, the bit is a constant that takes their logic out of the device
+  assign out32 = (OUT32 != 0) && out32_q;
+  wire bad_out32 = (OUT32 == 0) && out32_q;
   // a pooling task has no weights
   assign kept = (KEEP != 0) && kept_q;
   wire bad_kept = kept_q && (KEEP == 0 || pools);
@@ -142,7 +147,7 @@ module layer_flags #(
   wire bad_apart = (apart[0] && load_any) || (apart[1] && store_any) ||
       (apart != 2'b00 && (fc || out32 || fp16_q));
   always @* begin
-    if (bad_kinds || bad_task || bad_fp16 || bad_moves || bad_kept || bad_apart)
+    if (bad_kinds || bad_task || bad_fp16 || bad_out32 || bad_moves || bad_kept || bad_apart)
       bad = `ERROR_BAD_FLAGS;
     else if (kernel_type > 3'd1 || ((fc || pools || fp16[0]) && taps) || (ew && !taps))
       bad = `ERROR_BAD_KERNEL;

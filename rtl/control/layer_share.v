@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_share: how many output groups of a 1x1 layer must share a reading of the input.
+// layer_share: how many output groups of a convolution must share a reading of the input.
 //
-// How it works: so many that the array is the slower side. A reduction step takes the array
+// How it works: so many that the array is the slower side. A reduction step of a 1x1 layer takes the array
 // ceil(width / N_Y) cycles for each line of the stripe and each group; nine channels of it take so
 // many words of the tile buffer. Lines of a stripe multiply both and do not count. The narrowest
-// stripe of a line counts. A 3x3 layer reads three lines a step and needs no sharing. Of a flat layer
-// a full stripe counts, with parts of lines at both ends. 1, 2, 4 or 8; the result is registered in
-// two steps.
+// stripe of a line counts. Of a flat layer a full stripe counts, with parts of lines at both ends. A step
+// of a 3x3 layer takes the words of the three lines that the windows of a line of 64 reach, in a wider map
+// one more on either side: a number for each stride. 1, 2, 4 or 8; the result is registered in two steps.
 // Handshake: none; the fields of a layer are stable for more than two cycles.
 `resetall
 `timescale 1ns / 1ps
@@ -21,8 +21,9 @@ module layer_share #(
 ) (
     // clock
     input  wire        clk,
-    // 1x1; width of the computed grid, log2 of the stripe's line, pitch code, log2 of the stride
+    // 1x1, 3x3; width of the computed grid, log2 of the stripe's line, pitch code, log2 of the stride
     input  wire        chan,
+    input  wire        taps,
     input  wire [10:0] kw,
     input  wire [ 2:0] swl,
     input  wire [ 1:0] ip,
@@ -72,13 +73,27 @@ module layer_share #(
     end
   endgenerate
 
+  // groups for so many cycles of the array and words
+  function [3:0] groups(input [9:0] cycles, input [9:0] reads);
+    groups = (cycles >= reads) ? 4'd1 : ({cycles[8:0], 1'b0} >= reads) ? 4'd2 :
+        ({cycles[7:0], 2'b00} >= reads) ? 4'd4 : 4'd8;
+  endfunction
+
+  // 3x3: of a line of 64, for each stride; of several in a line one word more on either side
+  localparam integer LINE_I = 64 / N_Y;
+  localparam integer READ_I = 3 * (64 / TILE_WORD);
+  localparam [9:0] LINE = LINE_I[9:0];
+  localparam [9:0] READ = READ_I[9:0];
+  localparam [9:0] BESIDE = 10'd6;
+  wire [9:0] beside = (kw > 11'd64) ? BESIDE : 10'd0;
+  wire [9:0] read_taps = (READ << stride) + beside;
+
   reg [9:0] array;
   reg [9:0] fill;
   always @(posedge clk) begin
-    array <= array_now;
-    fill <= fill_now;
-    share <= (!chan || array >= fill) ? 4'd1 : ({array[8:0], 1'b0} >= fill) ? 4'd2 :
-        ({array[7:0], 2'b00} >= fill) ? 4'd4 : 4'd8;
+    array <= taps ? LINE : array_now;
+    fill  <= taps ? read_taps : fill_now;
+    share <= (chan || taps) ? groups(array, fill) : 4'd1;
   end
 
   wire unused = &{1'b0, kw, words[8:7]};

@@ -171,6 +171,7 @@ module layer_sizes #(
   ) u_share (
       .clk     (clk),
       .chan    (chan),
+      .taps    (!chan && !fc && !dw),
       .kw      (n_kw),
       .swl     (swl),
       .ip      (ip),

@@ -50,7 +50,7 @@ module layer_steps (
   wire fc = mode == `MODE_FC;
   wire in_order = mode == `MODE_DWROW;
 
-  localparam LATE = 15, END = 76;
+  localparam LATE = 15, END = 77;
   localparam BITS = 3 * `STEP_OPERAND_BITS + `STEP_WHAT_BITS + `STEP_RESULT_BITS + `STEP_CHECK_BITS;
   reg [END:0] at;  // the row, one of them
   // operands that depend on the layer: of steps; channels whose weights an output channel has
@@ -61,7 +61,7 @@ module layer_steps (
   wire [`STEP_OPERAND_BITS-1:0] parts = fc ? `LEFT_O : `T_QUOTIENT;
   wire [`STEP_OPERAND_BITS-1:0] each = dw ? `RIGHT_ONE : `RIGHT_S;
   wire [`STEP_OPERAND_BITS-1:0] rows = fc ? `LEFT_PACKED : `LEFT_P;
-  wire columns = side || at[75];
+  wire columns = side || at[76];
   wire [`STEP_OPERAND_BITS-1:0] size = columns ? `LEFT_W : `LEFT_H;
   wire [`STEP_OPERAND_BITS-1:0] windows = columns ? `LEFT_OW : `LEFT_OH;
 
@@ -75,12 +75,12 @@ module layer_steps (
     if (at[27] && !out32) {next[29], next[28]} = 2'b10;
     if (at[30] && !in_order) {next[33], next[31]} = 2'b10;
     if (at[35] && !two) {next[39], next[36]} = 2'b10;
-    if (at[40] && pools) {next[70], next[41]} = 2'b10;
+    if (at[40] && pools) {next[71], next[41]} = 2'b10;
     if (at[44] && !fc) {next[46], next[45]} = 2'b10;
     if (at[50] && !kept) {next[53], next[51]} = 2'b10;
     if (at[56] && !fc) {next[67], next[57]} = 2'b10;
-    if (at[69]) {next[END], next[70]} = 2'b10;
-    if (at[75] && !side) {next[END], next[70]} = 2'b01;
+    if (at[70]) {next[END], next[71]} = 2'b10;
+    if (at[76] && !side) {next[END], next[71]} = 2'b01;
   end
 
   // ---- the table: the row that comes
@@ -171,17 +171,19 @@ module layer_steps (
       next[64]: coming = {`LEFT_HIGH, `T_OWN, `GE, `T_OUT_GROUPS, `TO_REM_FC, `NO_CHECK};
       next[65]: coming = {`LEFT_W, `T_IN_GROUPS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[66]: coming = {`LEFT_P, `T_OUT_GROUPS, `ADD, `NO_OPERAND, `TO_S, `NO_CHECK};
-      // rows of the weight buffer for all weights: of a vector packed in rows; groups of a block
+      // rows of the weight buffer for all weights: of a vector packed in rows; groups of a block, with one
+      // group of the next one
       next[67]: coming = {parts, each, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[68]: coming = {rows, `RIGHT_PART, `ADD, `NO_OPERAND, `TO_WROWS, `CHECK_ROOM_DW};
-      next[69]: coming = {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `TO_B, `NO_CHECK};
+      next[69]: coming = {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `NO_RESULT, `NO_CHECK};
+      next[70]: coming = {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `TO_B, `NO_CHECK};
       // windows of a pooling task, lines, then pixels: the last one fits, one more does not
-      next[70]: coming = {size, `RIGHT_PAD, `ADD, `T_ROWS, `NO_RESULT, `NO_CHECK};
-      next[71]: coming = {`T_ROWS, `RIGHT_KERNEL, `SUB_1, `T_ROWS, `NO_RESULT, `CHECK_WINDOW};
-      next[72]: coming = {windows, `RIGHT_STRIDE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[73]: coming = {`LEFT_P, `T_ROWS, `GT, `NO_OPERAND, `NO_RESULT, `CHECK_NEXT};
-      next[74]: coming = {`LEFT_P, `RIGHT_STRIDE, `SUB, `T_STOP, `NO_RESULT, `NO_CHECK};
-      next[75]: coming = {`T_STOP, `T_ROWS, `GT, `NO_OPERAND, `TO_SIDE, `CHECK_LAST};
+      next[71]: coming = {size, `RIGHT_PAD, `ADD, `T_ROWS, `NO_RESULT, `NO_CHECK};
+      next[72]: coming = {`T_ROWS, `RIGHT_KERNEL, `SUB_1, `T_ROWS, `NO_RESULT, `CHECK_WINDOW};
+      next[73]: coming = {windows, `RIGHT_STRIDE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[74]: coming = {`LEFT_P, `T_ROWS, `GT, `NO_OPERAND, `NO_RESULT, `CHECK_NEXT};
+      next[75]: coming = {`LEFT_P, `RIGHT_STRIDE, `SUB, `T_STOP, `NO_RESULT, `NO_CHECK};
+      next[76]: coming = {`T_STOP, `T_ROWS, `GT, `NO_OPERAND, `TO_SIDE, `CHECK_LAST};
       default: coming = {`NO_OPERAND, `NO_OPERAND, `ADD, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     endcase
   end

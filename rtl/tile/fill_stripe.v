@@ -2,12 +2,13 @@
 //
 // fill_stripe: works out what the next stripe needs of the input, while the one before it is read.
 //
-// How it works: stripe_iter walks the stripes of the computed grid; in three steps a stripe becomes the
-// lines and words of the map that its windows meet, and the row of the AI RAM where they begin.
-// Depthwise rows and fully connected layers have one stripe, the whole map. A flat layer's stripe is
-// 64 pixels from anywhere in a line on, and ends at the latest where the next one begins.
-// Handshake: ready once the stripe is there, and its lines are in the AI RAM; taken takes it, and the
-// next one is worked out.
+// How it works: stripe_iter walks the stripes of the computed grid; in two steps a stripe becomes the
+// lines and words of the map that its windows meet. From then on the row of the AI RAM where they begin
+// is multiplied, a bit of the rows of a line each cycle. Depthwise rows and fully connected layers have
+// one stripe, the whole map. A flat layer's stripe is 64 pixels from anywhere in a line on, and ends at
+// the latest where the next one begins.
+// Handshake: ready is high from when the stripe is worked out and its lines are in the AI RAM until
+// taken accepts it; the next one is then worked out. fill_seq waits for ready, nothing waits here.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -22,45 +23,31 @@ module fill_stripe #(
     parameter NB     = 10 - TB
 ) (
     // clock and synchronous reset
-    input  wire                  clk,
-    input  wire                  rst,
-    // layer start with its descriptor; one stripe for the whole map, windows of 3x3
-    input  wire                  start,
-    input  wire [`DESC_BITS-1:0] desc,
-    input  wire                  whole,
-    input  wire                  k3_taps,
+    input  wire                    clk,
+    input  wire                    rst,
+    // layer start with its descriptor; one stripe for the whole map, windows of 3x3; last column of the
+    // map, from the cycle after the start on
+    input  wire                    start,
+    input  wire [  `DESC_BITS-1:0] desc,
+    input  wire                    whole,
+    input  wire                    k3_taps,
+    input  wire [            10:0] right,
     // lines of the map that are in the AI RAM
-    input  wire [           9:0] lines_there,
-    // the stripe is taken, it is there
-    input  wire                  taken,
-    output wire                  ready,
-    // the word before the first that gives bytes is read too; last stripe; a line above the first one
-    output reg                   pre,
-    output reg                   last,
-    output reg                   up,
-    // first and last line of the map, lines of the stripe
-    output reg  [           9:0] first_y,
-    output reg  [           9:0] last_y,
-    output reg  [           2:0] lines,
-    // words of a line: the first, the last, how many give bytes, less one; byte that comes first
-    output reg  [        NB-1:0] first_s,
-    output reg  [        NB-1:0] last_s,
-    output reg  [        NB-1:0] k_last,
-    output reg  [        TB-1:0] shift,
-    // flat: column where the stripe begins, its pixels
-    output wire [           3:0] flat_x,
-    output wire [           6:0] flat_pixels,
-    // row of the AI RAM where the first line begins
-    output wire [          14:0] row
+    input  wire [             9:0] lines_there,
+    // the stripe is taken, it is there, what it needs
+    input  wire                    taken,
+    output wire                    ready,
+    output wire [`STRIPE_BITS-1:0] stripe
 );
 
   wire [10:0] n_w = desc[`DESC_W];
   wire [9:0] n_h = desc[`DESC_H];
+  wire [4:0] irl = desc[`DESC_IRL];  // 15 at most
   wire [1:0] stl = desc[`DESC_STL];
   wire ph = desc[`DESC_PH];
-  wire [4:0] irl = desc[`DESC_IRL];
   wire overlap = desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
 
+  reg last;
   wire stripe_last_x, stripe_last_y;
   wire [9:0] stripe_gx;
   wire [8:0] stripe_gy;
@@ -83,11 +70,11 @@ module fill_stripe #(
       .last_y (stripe_last_y)
   );
 
-  // three steps, the last one for the address of a line below the first
-  reg [1:0] steps;
+  // ---- two steps: the stripe, its lines and words
+  reg p_there, there;
   always @(posedge clk) begin
-    if (rst || start || taken) steps <= 2'd0;
-    else steps <= (steps == 2'd3) ? 2'd3 : steps + 2'd1;
+    if (rst || start || taken) {p_there, there} <= 2'b00;
+    else {p_there, there} <= {1'b1, p_there};
   end
 
   reg  [9:0] p_gx;
@@ -95,9 +82,12 @@ module fill_stripe #(
   reg  [6:0] p_reach;  // width - 1
   reg  [2:0] p_lines;
   reg        p_last;
+  reg        p_low;  // no line of the grid is below it
   // flat: the line where it begins and the one where the next begins
   wire       flat;
   wire [8:0] flat_y, flat_reach;
+  wire [3:0] flat_x;
+  wire [6:0] flat_pixels;
   generate
     if (FLAT != 0) begin : g_flat
       wire [3:0] x;
@@ -130,47 +120,83 @@ module fill_stripe #(
 
   always @(posedge clk) begin
     p_gx    <= flat ? 10'd0 : stripe_gx;
-    p_gy    <= flat ? flat_y : stripe_gy;
+    p_gy    <= whole ? 9'd0 : flat ? flat_y : stripe_gy;
     p_reach <= flat ? 7'd0 : stripe_width - 7'd1;
     p_lines <= stripe_lines;
+    p_low   <= stripe_last_y;
     p_last  <= whole || (stripe_last_x && stripe_last_y);
   end
 
+  // ---- lines: those of the windows, as far as the map has them
   wire [9:0] y_top = {1'b0, p_gy} << stl;
-  wire [9:0] y_end = ({1'b0, p_gy} + {7'd0, p_lines} - 10'd1) << stl;
-  wire [9:0] x_base = p_gx << stl;
-  wire [8:0] x_reach = {2'd0, p_reach} << stl;  // at most 63 * 4
-  wire [10:0] x_lo = {1'b0, x_base} + {10'd0, ph};
-  wire up_tap = k3_taps && y_top != 10'd0;
-  wire left_tap = k3_taps && x_lo != 11'd0;
-  wire [10:0] x_first = x_lo - {10'd0, left_tap};
-  wire [10:0] x_next = x_lo + {2'd0, x_reach} + {10'd0, k3_taps};
-  wire [10:0] x_last = (x_next >= n_w) ? n_w - 11'd1 : x_next;
+  wire up_tap = k3_taps && p_gy != 9'd0;
+  wire down_tap = k3_taps && !(p_low && stl == 2'd0 && desc[`DESC_KH] == n_h);
+  wire [9:0] y_first = y_top - {9'd0, up_tap};
+  wire [2:0] lines_m1 = p_lines - 3'd1;
+  wire [3:0] y_reach = {1'b0, lines_m1} << stl;  // at most three lines of four
+  wire to_end = whole || (flat && p_last);
+  wire [9:0] y_last = (to_end ? n_h : y_top) + (to_end ? 10'h3ff : {6'd0, y_reach}) + {9'd0, down_tap && !to_end};
 
+  // ---- words of a line: the window's, as far as the map has them
+  wire [9:0] x_base = p_gx << stl;
+  wire [9:0] x_lo = x_base | {9'd0, ph};  // the phase belongs to a stride of two
+  wire [8:0] x_reach = {2'd0, p_reach} << stl;  // at most 63 * 4
+  wire pre_word = k3_taps && x_lo != 10'd0 && x_lo[TB-1:0] == {TB{1'b0}};
+  wire [10:0] x_next = {1'b0, x_lo} + {2'd0, x_reach} + {10'd0, k3_taps};
+  wire beyond = x_next[10:TB] > right[10:TB];  // the map ends a word before
+  wire carries = x_next[TB] ^ x_lo[TB] ^ x_reach[TB];
+
+  reg [9:0] last_y;
+  reg [3:0] reach;
+  reg up, pre, post;
+  reg [2:0] lines;
+  reg [NB-1:0] first_s, last_s;
+  reg [TB-1:0] shift;
   always @(posedge clk) begin
-    first_y <= whole ? 10'd0 : y_top - {9'd0, up_tap};
-    last_y  <= (whole || (flat && p_last)) ? n_h - 10'd1 : flat ? {1'b0, flat_reach} : y_end + {9'd0, k3_taps && y_end != n_h - 10'd1};
+    last_y <= (flat && !p_last) ? {1'b0, flat_reach} : y_last;
+    reach <= y_reach + {3'd0, up_tap} + {3'd0, down_tap};
     up <= up_tap;
     lines <= p_lines;
     last <= p_last;
-    // the words before the first that gives bytes, the last that does, the last that is read
-    pre <= !whole && x_first[10:TB] != {1'b0, x_base[9:TB]};
-    first_s <= whole ? {NB{1'b0}} : x_first[9:TB];
-    last_s <= x_last[9:TB];
-    k_last <= {1'b0, x_reach[8:TB]};
-    shift <= whole ? {TB{1'b0}} : x_base[TB-1:0] | {{(TB - 1) {1'b0}}, ph};
+    pre <= !whole && pre_word;
+    post <= !whole && carries && !beyond;
+    first_s <= whole ? {NB{1'b0}} : x_lo[9:TB] - {{(NB - 1) {1'b0}}, pre_word};
+    last_s <= beyond ? right[9:TB] : x_next[9:TB];
+    shift <= whole ? {TB{1'b0}} : x_lo[TB-1:0];
   end
 
-  // rows above the first line; adders, for a multiplier would take one from the array
-  reg  [14:0] rows;
-  wire [14:0] y_15 = {5'd0, first_y};
-  wire [14:0] rows_low = (irl[0] ? y_15 : 15'd0) + (irl[1] ? y_15 << 1 : 15'd0);
-  wire [14:0] rows_high = (irl[2] ? y_15 << 2 : 15'd0) + (irl[3] ? y_15 << 3 : 15'd0);
-  always @(posedge clk) rows <= rows_low + rows_high;
-  assign ready = (steps == 2'd3 || (steps == 2'd2 && first_y == 10'd0)) && last_y < lines_there;
-  assign row   = desc[`DESC_SRC] + ((steps == 2'd3) ? rows : 15'd0);
+  // ---- the row of the first line: rows of a line times the line. An adder, and not a multiplier, which
+  // would be one less for the array.
+  reg [14:0] row;
+  reg [14:0] multiple;  // of the line: 1, 2, 4, 8
+  reg [ 3:0] factor;  // bits of the rows of a line that are left
+  always @(posedge clk) begin
+    if (there) begin
+      row <= row + (factor[0] ? multiple : 15'd0);
+      multiple <= {multiple[13:0], 1'b0};
+      factor <= {1'b0, factor[3:1]};
+    end else begin
+      row <= desc[`DESC_SRC];
+      multiple <= {5'd0, y_first};
+      factor <= (y_first == 10'd0) ? 4'd0 : irl[3:0];
+    end
+  end
+  assign ready = there && factor == 4'd0 && last_y < lines_there;
 
-  wire unused = &{1'b0, desc, x_first, x_last, irl};
+  assign stripe[`STRIPE_LAST] = last;
+  assign stripe[`STRIPE_UP] = up;
+  assign stripe[`STRIPE_LINES] = lines;
+  assign stripe[`STRIPE_REACH] = whole ? last_y : {6'd0, reach};
+  assign stripe[`STRIPE_FIRST] = first_s;
+  assign stripe[`STRIPE_FINAL] = last_s;
+  assign stripe[`STRIPE_PRE] = pre;
+  assign stripe[`STRIPE_POST] = post;
+  assign stripe[`STRIPE_SHIFT] = shift;
+  assign stripe[`STRIPE_ROW] = row;
+  assign stripe[`STRIPE_FLAT_X] = flat_x;
+  assign stripe[`STRIPE_FLAT_PIXELS] = flat_pixels;
+
+  wire unused = &{1'b0, desc, n_w, irl, right, x_next, x_reach};
 
 `ifdef FORMAL_fill_stripe
   `include "fill_stripe_props.vh"

@@ -11,10 +11,19 @@
   wire [10:0] f_kw = desc[`DESC_KW];
   wire [9:0] f_kh = desc[`DESC_KH];
   wire [2:0] f_swl = desc[`DESC_SWL];
-  // first line times rows of a line, by adding
-  wire [14:0] f_y = {5'd0, first_y};
-  wire [14:0] f_above = (irl[3] ? f_y << 3 : 15'd0) + (irl[2] ? f_y << 2 : 15'd0) +
-      (irl[1] ? f_y << 1 : 15'd0) + (irl[0] ? f_y : 15'd0);
+  // the row where the stripe begins: as many below the map's as there are above its first line; and what
+  // it will be, from the row so far and the bits that are left
+  wire [14:0] f_y = {5'd0, y_first};
+  wire [14:0] f_row_1 = desc[`DESC_SRC] + (irl[0] ? f_y : 15'd0);
+  wire [14:0] f_row_2 = f_row_1 + (irl[1] ? f_y << 1 : 15'd0);
+  wire [14:0] f_row_3 = f_row_2 + (irl[2] ? f_y << 2 : 15'd0);
+  wire [14:0] f_row = f_row_3 + (irl[3] ? f_y << 3 : 15'd0);
+  wire [14:0] f_will_1 = row + (factor[0] ? multiple : 15'd0);
+  wire [14:0] f_will_2 = f_will_1 + (factor[1] ? multiple << 1 : 15'd0);
+  wire [14:0] f_will_3 = f_will_2 + (factor[2] ? multiple << 2 : 15'd0);
+  wire [14:0] f_will = f_will_3 + (factor[3] ? multiple << 3 : 15'd0);
+  wire [9:0] f_last_line = y_first + stripe[`STRIPE_REACH];
+  wire [NB:0] f_words_read = {1'b0, last_s} - {1'b0, first_s};
   always @(posedge clk) begin
     f_on <= !rst && (start || f_on);
     f_desc <= desc;
@@ -24,35 +33,47 @@
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: The grid is the map, or the part of it that a pick's stride leaves; sizes are those that the layer decoder accepts.
-      if (start || f_on) grid_legal : assume (n_w != 0 && n_w <= 960 && n_h != 0 && n_h <= 512 &&
-          f_kw != 0 && f_kw <= 1024 && f_kh != 0 && f_kh <= 512 && stl <= 2 &&
-          ({2'd0, f_kw} << stl) <= n_w && ({2'd0, f_kh} << stl) <= n_h && (!ph || stl == 1) &&
+      //: The grid is the map, or the part of it that a pick's stride leaves.
+      if (start || f_on) grid_legal : assume (f_kw != 0 && f_kw <= 1024 && f_kh != 0 && f_kh <= 512 &&
+          stl <= 2 && ({2'd0, f_kw} << stl) <= n_w && ({2'd0, f_kh} << stl) <= n_h && (!ph || stl == 1));
+      //: Sizes are those that the layer decoder accepts.
+      if (start || f_on) sizes_legal : assume (n_w != 0 && n_w <= 960 && n_h != 0 && n_h <= 512 &&
           f_swl >= 4 && f_swl <= 6 && !(overlap && f_swl == 6) && irl == f_words);
       //: The layer stands from its start on.
-      if (f_on && !start) layer_stands : assume (desc == f_desc && whole == f_whole && k3_taps == f_k3_taps);
+      if (f_on && !start) layer_stands : assume (desc == f_desc && whole == f_whole && k3_taps == f_k3_taps &&
+          right == n_w - 11'd1);
       //: A stripe is taken only when it is there.
       if (taken) taken_when_there : assume (ready && !start);
       if (f_on && !start && ready) begin
         //: A stripe reads lines of the map only.
-        lines_inside : assert (first_y <= last_y && last_y < n_h);
+        lines_inside : assert (y_first <= last_y && last_y < n_h);
+        //: It reads as many lines as it says.
+        lines_read : assert (f_last_line == last_y);
         //: It reads words of a line only.
         words_inside : assert (first_s <= last_s && {last_s, {TB{1'b0}}} < n_w);
+        //: As many of them give bytes as its pixels take, without those before and behind.
+        words_used : assert (whole || f_words_read == {1'b0, x_reach[8:TB]} + pre + post);
         //: It begins in the row of its first line: so many lines below the first row of the map.
-        row_of_line : assert (row == (desc[`DESC_SRC] + f_above) % 32768);
+        row_of_line : assert (row == f_row);
       end
       //: (invariant) The stripe lies in the grid.
       if (f_on && !start) grid : assert (stripe_gx < f_kw && stripe_gy < f_kh);
+      //: (invariant) The steps follow each other.
+      if (f_on && !start) in_turn : assert (p_there || !there);
       //: (invariant) What the first step kept is the stripe.
-      if (f_on && !start && steps >= 1) kept : assert (p_gx == stripe_gx && p_gy == stripe_gy && p_lines == stripe_lines &&
-          p_reach == stripe_width - 7'd1 && p_last == (whole || (stripe_last_x && stripe_last_y)));
-      //: (invariant) What the second step worked out is of the stripe.
-      if (f_on && !start && steps >= 2) worked_out : assert (last_y == (whole ? n_h - 10'd1 : y_end + {9'd0, k3_taps && y_end != n_h - 10'd1}) &&
-          first_y == (whole ? 10'd0 : y_top - {9'd0, up_tap}) && first_s == (whole ? {NB{1'b0}} : x_first[9:TB]) &&
-          last_s == x_last[9:TB] && last == (whole || (stripe_last_x && stripe_last_y)));
-      //: (invariant) What the third step worked out is of the stripe.
-      if (f_on && !start && steps == 3) multiplied : assert (rows == rows_low + rows_high);
+      if (f_on && !start && p_there) kept : assert (p_gx == stripe_gx && p_gy == (whole ? 9'd0 : stripe_gy) &&
+          p_lines == stripe_lines && p_reach == stripe_width - 7'd1 && p_low == stripe_last_y &&
+          p_last == (whole || (stripe_last_x && stripe_last_y)));
+      //: (invariant) What the second step worked out of its lines is of the stripe.
+      if (f_on && !start && there) lines_worked_out : assert (last_y == y_last && last == p_last &&
+          reach == y_reach + {3'd0, up_tap} + {3'd0, down_tap});
+      //: (invariant) ... and of its words.
+      if (f_on && !start && there) words_worked_out : assert (first_s == (whole ? {NB{1'b0}} : x_lo[9:TB] - pre_word) &&
+          last_s == (beyond ? right[9:TB] : x_next[9:TB]) && pre == (!whole && pre_word) &&
+          post == (!whole && carries && !beyond));
+      //: (invariant) The row so far and what is to be added are the product.
+      if (f_on && !start && there) multiplies : assert (f_will == f_row);
     end
     //: A stripe below and to the right of the first one is taken.
-    second_row : cover (!rst && f_on && taken && first_y != 0 && first_s != 0);
+    second_row : cover (!rst && f_on && taken && y_first != 0 && first_s != 0);
   end

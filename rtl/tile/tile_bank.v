@@ -14,8 +14,9 @@
 `default_nettype none
 
 module tile_bank #(
-    // which bank (0..8)
+    // which bank (0..8); 1: it may be written at place 0, as well as at its own
     parameter BANK   = 0,
+    parameter TWO    = 1,
     // entries; bytes of a word
     parameter ROWS   = 32,
     parameter TILE_W = 64,
@@ -66,8 +67,9 @@ module tile_bank #(
   endgenerate
 
   wire [8*TILE_W-1:0] wdata = fc ? {TILE_W{fc_byte}} : wide;
-  wire [AW-1:0] waddr = zero ? addr_0 : addr_own;
-  wire [TILE_W-1:0] wlane = zero ? lanes_0 : lanes_own;
+  wire at_0 = TWO != 0 && zero;
+  wire [AW-1:0] waddr = at_0 ? addr_0 : addr_own;
+  wire [TILE_W-1:0] wlane = at_0 ? lanes_0 : lanes_own;
   wire [8*(TILE_W<<PAIR)-1:0] word;
   always @(posedge clk) rdata <= word;
 
@@ -121,7 +123,7 @@ module tile_bank #(
     end
   endgenerate
 
-  wire unused = &{1'b0, view0, view1, view2, view3, pick};
+  wire unused = &{1'b0, view0, view1, view2, view3, pick, zero, addr_0, lanes_0};
 
 endmodule
 

@@ -3,10 +3,10 @@
 // tile_buffer: fetches the operands of the array from the AI RAM and holds them, nine banks wide.
 //
 // How it works: fill_seq reads AI RAM words in the order in which the array needs them;
-// tile_scatter, or fc_flatten for fully connected layers, lays their bytes out in the banks, where
-// tile_place says. An
-// entry is one reduction step, bank t the 64 operands of column t. Entries form a ring. The tile
-// buffer works in words of TILE_W bytes, of which a word of the memory path has one or more.
+// tile_scatter lays their bytes out in the banks, where tile_place says; for fully connected layers
+// fc_flatten does, or fc_serial where a word is 8 bytes. An entry is one reduction step, bank t the 64
+// operands of column t. Entries form a ring. The tile buffer works in words of TILE_W bytes; a word of
+// the memory path has one or more of them.
 // Handshake: start with a stable descriptor. The fill waits for room (tile_freed) and for the AI
 // RAM (fill_req until fill_gnt); tile_filled and tile_freed are running counts of entries. Each
 // bank has a read port of its own; row_t follows re[t] by two cycles.
@@ -24,12 +24,11 @@ module tile_buffer #(
     parameter TILE_W    = (PATH > 64) ? 64 : PATH,
     // 1: maps of 1x1 layers may be one line
     parameter FLAT      = 0,
-    // derived, not to be set: bytes of a word, log2 of it and of the path, widths of a word's place in
-    // an entry, of an entry counter, of an entry number, of an address in a bank
+    // derived, not to be set: bytes of a word, log2 of it and of the path, widths of an entry counter, of
+    // an entry number, of an address in a bank
     parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
     parameter PB        = $clog2(PATH),
     parameter TB        = $clog2(WORD),
-    parameter QB        = 8 - TB,
     parameter TW        = $clog2(TILE_ROWS) + 2,
     parameter TA        = $clog2(TILE_ROWS),
     parameter AW        = TA + 6 - TB
@@ -86,18 +85,22 @@ module tile_buffer #(
   // their rows stay as they are; flat: the 16 bytes that come may go to any place
   wire [2:0] swl = (mode == `MODE_DWROW) ? 3'd6 : flat ? 3'd4 : desc[`DESC_SWL];
 
-  // width of the note of a word, see fill_seq
-  localparam NOTE = TW + TB + QB + TB + 28;
+  // eight bytes: a vector goes to the banks in the views of tile_scatter
+  localparam FC_SERIAL = (WORD == 8) ? 1 : 0;
+  wire serial = FC_SERIAL != 0 && fc_mode;
   wire note_valid;
-  wire [NOTE-1:0] note;
-  wire fc_ready, taken;
+  wire [`NOTE_BITS-1:0] note;
+  wire [TW-1:0] entry_now;
+  wire fc_ready, fc_done, taken, taken_last;
+  wire [TB:0] taken_bytes;
   wire [20-TB:0] tile_word;
 
   fill_seq #(
       .TILE_ROWS(TILE_ROWS),
       .TILE_W   (WORD),
       .PAIR     (PAIR),
-      .FLAT     (FLAT)
+      .FLAT     (FLAT),
+      .FC_SERIAL(FC_SERIAL)
   ) u_fill (
       .clk        (clk),
       .rst        (rst),
@@ -112,6 +115,10 @@ module tile_buffer #(
       .fill_gnt   (fill_gnt),
       .fc_ready   (fc_ready),
       .taken      (taken),
+      .taken_bytes(taken_bytes),
+      .taken_last (taken_last),
+      .fc_done    (fc_done),
+      .entry      (entry_now),
       .note_valid (note_valid),
       .note       (note)
   );
@@ -120,21 +127,7 @@ module tile_buffer #(
   // ---- stage D: the word of the tile in the word that was read, and its note
   reg d_valid;
   reg [8*WORD-1:0] d_word;
-  reg [NOTE-1:0] d_note;
-  wire [2:0] d_on_b;
-  wire [TW-1:0] d_entry;
-  wire [4:0] d_done;
-  wire d_emit;
-  wire [TB-1:0] d_base;
-  wire [QB-1:0] d_place;
-  wire [2:0] d_ky_on;
-  wire [5:0] d_ky_slot;
-  wire [3:0] d_chmod;
-  wire [2:0] d_chans;
-  wire d_last;
-  wire [TB:0] d_bytes;
-  wire [7:0] d_count = {{(7 - TB) {1'b0}}, d_bytes};
-  wire d_end;
+  reg [`NOTE_BITS-1:0] d_note;
   wire [8*WORD-1:0] fetched;
 
   // pixels with an offset of 128: the upper bit of each byte is the other one
@@ -173,31 +166,39 @@ module tile_buffer #(
       assign d_word_b = {8 * WORD{1'b0}};
     end
   endgenerate
-  assign {d_on_b, d_entry, d_done, d_emit, d_base, d_place, d_ky_on, d_ky_slot, d_chmod, d_chans, d_last,
-          d_bytes, d_end} = d_note;
+
+  // ---- fully connected: of the vector's elements that go to the banks the byte of the word that comes
+  // to byte 0, their step in the entry
+  wire d_go;  // the word goes on to tile_scatter
+  wire [8:0] fc_on;
+  wire [5:0] fc_base;
+  wire [5:0] fc_step;
 
   // ---- where its bytes go
-  localparam WW = 9 + 9 + 18 + 3 * AW + 12;
+  localparam WW = 9 + 9 + 18 + 3 * AW + 12 + 1;
+  wire [TW-1:0] d_entry = serial ? entry_now : d_note[`NOTE_ENTRY];
+  wire [TB-1:0] d_base = serial ? fc_base[TB-1:0] : d_note[`NOTE_BASE];
   wire [8:0] d_on, d_zero;
   wire [17:0] d_pick;
   wire [3*AW-1:0] d_addr;
   wire [11:0] d_quarters;
+  wire [7:0] d_count = {{(7 - TB) {1'b0}}, d_note[`NOTE_BYTES]};
   tile_place #(
       .TILE_ROWS(TILE_ROWS),
       .TILE_W   (WORD)
   ) u_place (
       .mode    (mode),
       .ew      (desc[`DESC_EW]),
-      .flat    (flat),
+      .flat    (flat || serial),
       .swl     (swl),
-      .stl     (desc[`DESC_STL]),
+      .stl     (serial ? 2'd2 : desc[`DESC_STL]),
       .irl     (desc[`DESC_IRL]),
       .entry   (d_entry[TA-1:0]),
-      .first   (d_place),
-      .ky_on   (d_ky_on),
-      .ky_slot (d_ky_slot),
-      .chmod   (d_chmod),
-      .chans   (d_chans),
+      .first   (serial ? fc_step[5:TB-2] : d_note[`NOTE_PLACE]),
+      .ky_on   (d_note[`NOTE_KY_ON]),
+      .ky_slot (d_note[`NOTE_SLOTS]),
+      .chmod   (d_note[`NOTE_CHMOD]),
+      .chans   (d_note[`NOTE_CHANS]),
       .on      (d_on),
       .zero    (d_zero),
       .pick    (d_pick),
@@ -205,7 +206,7 @@ module tile_buffer #(
       .quarters(d_quarters)
   );
 
-  wire [4:0] sc_done, fc_done;
+  wire [4:0] sc_done, flatten_done;
   wire f_valid;
   wire [8*WORD-1:0] view0, view1, view2, view3, f_word_b;
   wire [2:0] f_on_b;
@@ -213,11 +214,8 @@ module tile_buffer #(
   wire [17:0] f_pick;
   wire [3*AW-1:0] f_addr;
   wire [11:0] f_quarters;
+  wire f_odd;  // of an element, which byte of two
   wire [6:0] f_upto;  // flat: bytes that are written
-  wire [8:0] fc_we, fc_zero;
-  wire [71:0] fc_bytes;
-  wire [AW-1:0] fc_addr_0, fc_addr_1;
-  wire [WORD-1:0] fc_lanes_0, fc_lanes_1;
 
   tile_scatter #(
       .TILE_W(WORD),
@@ -230,70 +228,107 @@ module tile_buffer #(
       .chan      (mode == `MODE_CHAN),
       .ew        (desc[`DESC_EW]),
       .flat      (flat),
+      .vector    (serial),
       .ip        (desc[`DESC_IP]),
       .stl       (desc[`DESC_STL]),
       .swl       (swl),
-      .note_valid(d_valid && !fc_mode),
+      .note_valid(d_go),
       .word      (d_word),
-      .note_done (d_done),
-      .note_emit (d_emit),
+      .note_done (serial ? {4'd0, fc_done} : d_note[`NOTE_DONE]),
+      .note_emit (d_note[`NOTE_EMIT] || serial),
       .note_base (d_base),
-      .note_where({d_on, d_zero, d_pick, d_addr, d_quarters}),
-      .note_last (d_last),
-      .note_first(d_ky_slot),
+      .note_where({serial ? fc_on : d_on, d_zero, d_pick, d_addr, d_quarters, fc_step[0]}),
+      .note_last (d_note[`NOTE_LINE_END] || serial),
+      .note_first(d_note[`NOTE_SLOTS]),
       .note_count(d_count[4:0]),
       .word_b    (d_word_b),
-      .note_on_b (d_on_b),
+      .note_on_b (d_note[`NOTE_KY_BELOW]),
       .f_valid   (f_valid),
       .view0     (view0),
       .view1     (view1),
       .view2     (view2),
       .view3     (view3),
-      .f_where   ({f_on, f_zero, f_pick, f_addr, f_quarters}),
+      .f_where   ({f_on, f_zero, f_pick, f_addr, f_quarters, f_odd}),
       .f_upto    (f_upto),
       .f_word_b  (f_word_b),
       .f_on_b    (f_on_b),
       .done      (sc_done)
   );
 
-  fc_flatten #(
-      .TILE_ROWS(TILE_ROWS),
-      .TILE_W   (WORD)
-  ) u_flatten (
-      .clk        (clk),
-      .rst        (rst),
-      .restart    (start),
-      .tile_freed (tile_freed),
-      .tile_filled(tile_filled),
-      .ready      (fc_ready),
-      .sent       (taken && fc_mode),
-      .valid      (d_valid && fc_mode),
-      .word       (d_word),
-      .base       (d_base),
-      .bytes      (d_bytes),
-      .lastword   (d_end),
-      .we         (fc_we),
-      .bytes_out  (fc_bytes),
-      .zero       (fc_zero),
-      .addr_0     (fc_addr_0),
-      .addr_1     (fc_addr_1),
-      .lanes_0    (fc_lanes_0),
-      .lanes_1    (fc_lanes_1),
-      .done       (fc_done)
-  );
-
-  // ---- the three places in the banks
-  wire [3*AW-1:0] addr = fc_mode ? {fc_addr_1, fc_addr_1, fc_addr_0} : f_addr;
-  wire [3*WORD-1:0] lanes;
-  wire [8:0] zero = fc_mode ? fc_zero : f_zero;
-  wire [8:0] we = fc_mode ? fc_we : f_on & {9{f_valid}};
+  // ---- fully connected layers: bytes for the banks, or a word's turns through tile_scatter
+  wire [8:0] we, zero;
+  wire [71:0] fc_bytes;
+  wire [3*AW-1:0] addr;
+  wire [3*WORD-1:0] lanes, own;  // bytes that are written at the three places; of other layers
+  wire flattens;  // the banks are written by fc_flatten
   genvar p;
   generate
     for (p = 0; p < 3 * WORD; p = p + 1) begin : g_lane
       localparam integer BYTE_I = p % WORD;
       localparam [6:0] BYTE = BYTE_I[6:0];
-      wire own = flat ? BYTE < f_upto : f_quarters[p*4/WORD];
-      assign lanes[p] = fc_mode ? ((p < WORD) ? fc_lanes_0[p%WORD] : fc_lanes_1[p%WORD]) : own;
+      wire one = !serial || f_odd == BYTE[0];
+      assign own[p] = flat ? BYTE < f_upto : f_quarters[p*4/WORD] && one;
+    end
+    if (FC_SERIAL != 0) begin : g_serial
+      wire work;
+      fc_serial u_serial (
+          .clk       (clk),
+          .rst       (rst),
+          .restart   (start),
+          .ready     (fc_ready),
+          .sent      (taken),
+          .sent_bytes(taken_bytes),
+          .sent_last (taken_last),
+          .granted   (fill_req && fill_gnt),
+          .valid     (d_valid && fc_mode),
+          .bytes     (d_note[`NOTE_BYTES]),
+          .last      (d_note[`NOTE_VECTOR_END]),
+          .work      (work),
+          .on        (fc_on),
+          .base      (fc_base[2:0]),
+          .step      (fc_step),
+          .done      (fc_done)
+      );
+      assign fc_base[5:3] = 3'd0;
+      assign d_go = fc_mode ? work : d_valid;
+      assign {flattens, flatten_done, fc_bytes} = 78'd0;
+      assign {we, zero, addr, lanes} = {f_on & {9{f_valid}}, 9'd0, f_addr, own};
+    end else begin : g_flatten
+      wire [8:0] fc_we, fc_zero;
+      wire [AW-1:0] fc_addr_0, fc_addr_1;
+      wire [WORD-1:0] fc_lanes_0, fc_lanes_1;
+      fc_flatten #(
+          .TILE_ROWS(TILE_ROWS),
+          .TILE_W   (WORD)
+      ) u_flatten (
+          .clk        (clk),
+          .rst        (rst),
+          .restart    (start),
+          .tile_freed (tile_freed),
+          .tile_filled(tile_filled),
+          .ready      (fc_ready),
+          .sent       (taken),
+          .valid      (d_valid && fc_mode),
+          .word       (d_word),
+          .base       (d_base),
+          .bytes      (d_note[`NOTE_BYTES]),
+          .lastword   (d_note[`NOTE_VECTOR_END]),
+          .we         (fc_we),
+          .bytes_out  (fc_bytes),
+          .zero       (fc_zero),
+          .addr_0     (fc_addr_0),
+          .addr_1     (fc_addr_1),
+          .lanes_0    (fc_lanes_0),
+          .lanes_1    (fc_lanes_1),
+          .done       (flatten_done)
+      );
+      assign {fc_on, fc_base, fc_step, fc_done} = 22'd0;
+      assign d_go = d_valid && !fc_mode;
+      assign flattens = fc_mode;
+      assign we = fc_mode ? fc_we : f_on & {9{f_valid}};
+      assign zero = fc_mode ? fc_zero : f_zero;
+      assign addr = fc_mode ? {fc_addr_1, fc_addr_1, fc_addr_0} : f_addr;
+      assign lanes = fc_mode ? {fc_lanes_1, fc_lanes_1, fc_lanes_0} : own;
     end
     if (FLAT != 0 && WORD < 16) begin : g_illegal_flat
       ILLEGAL_FLAT_NEEDS_TILE_W_16 u_illegal ();
@@ -302,16 +337,18 @@ module tile_buffer #(
 
   always @(posedge clk) begin
     if (rst) tile_filled <= {TW{1'b0}};
-    else tile_filled <= tile_filled + {{(TW - 5) {1'b0}}, fc_mode ? fc_done : sc_done};
+    else tile_filled <= tile_filled + {{(TW - 5) {1'b0}}, flattens ? flatten_done : sc_done};
   end
 
   genvar t;
   generate
     for (t = 0; t < 9; t = t + 1) begin : g_bank
       wire [8*TILE_W-1:0] row;
-      localparam integer OWN = (t < 6) ? 1 : 2;
+      // a word of several channels, or of a vector, may go to place 0 in any bank
+      localparam integer OWN = (FC_SERIAL != 0) ? t / 3 : (t < 6) ? 1 : 2;
       tile_bank #(
           .BANK  (t),
+          .TWO   (1 - FC_SERIAL),
           .ROWS  (TILE_ROWS),
           .TILE_W(WORD),
           .PAIR  (PAIR)
@@ -330,7 +367,7 @@ module tile_buffer #(
           .pick     (f_pick[2*t+:2]),
           .word_b   (f_word_b),
           .on_b     (f_valid && f_on_b[t/3]),
-          .fc       (fc_mode),
+          .fc       (flattens),
           .fc_byte  (fc_bytes[t*8+:8]),
           .re       (re[t]),
           .raddr    (entry[t*AW+:AW]),
@@ -355,7 +392,7 @@ module tile_buffer #(
   assign row_7 = g_bank[7].row;
   assign row_8 = g_bank[8].row;
 
-  wire unused = &{1'b0, d_entry, d_count};
+  wire unused = &{1'b0, taken_last, taken_bytes, d_entry, d_count, entry_now, fc_step, fc_base, f_zero};
 
 endmodule
 

@@ -3,10 +3,11 @@
 // tile_place: where the bytes of a word go in the banks of the tile buffer.
 //
 // How it works: three places are enough for nine banks. Taps and depthwise rows have one for each
-// tap row: its line of the stripe, or the output line below, at or above the row. Channels have one
-// in this entry (places 1 and 2) and one in the next (place 0), which a bank takes when its channel
-// is beyond the ninth. Of an element-wise layer's two maps the first goes to the middle tap row, the
-// second to the last one, both as the middle column sees them. A place is the address of the word and the quarters of it that are written.
+// tap row: its line of the stripe, or the output line below, at or above the row. Where a word has
+// several channels, they have one in this entry (places 1 and 2) and one in the next (place 0), which a
+// bank takes when its channel is beyond the ninth; else all places are in this entry. Of an element-wise
+// layer's two maps the first goes to the middle tap row, the second to the last one, both as the middle
+// column sees them. A place is the address of the word and the quarters of it that are written.
 // Handshake: none, combinational.
 `resetall
 `timescale 1ns / 1ps
@@ -30,7 +31,7 @@ module tile_place #(
     input  wire [     2:0] swl,
     input  wire [     1:0] stl,
     input  wire [     4:0] irl,
-    // note of the word, see fill_seq
+    // note of the word, see [note] of fields.toml
     input  wire [  EW-1:0] entry,
     input  wire [  QB-1:0] first,
     input  wire [     2:0] ky_on,
@@ -51,7 +52,7 @@ module tile_place #(
 
   // ---- entries
   wire [EW-1:0] rows = ew ? {EW{1'b0}} : {{(EW - 5) {1'b0}}, irl};
-  wire [EW-1:0] up = dwrow_mode ? rows : {{(EW - 1) {1'b0}}, chan_mode};
+  wire [EW-1:0] up = dwrow_mode ? rows : {{(EW - 1) {1'b0}}, chan_mode && TILE_W > 16};
   wire [EW-1:0] entry_0 = entry + up;
   wire [EW-1:0] entry_2 = entry - (dwrow_mode ? rows : {EW{1'b0}});
 
@@ -95,7 +96,7 @@ module tile_place #(
       end else begin : g_one
         // a word has one channel
         assign on[t] = chan_mode ? T == chmod : ky_on[ROW];
-        assign zero[t] = ROW == 0 && !chan_mode;
+        assign zero[t] = ROW == 0;
         assign pick[2*t+:2] = ew ? 2'd1 : KX;
       end
     end

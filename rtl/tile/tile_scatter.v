@@ -5,11 +5,11 @@
 // How it works: of a word, the byte before it and the word after it a window is cut that begins
 // where the stripe does, less one byte. Tap column v sees the window from byte v on, and every
 // stride-th byte of that. A 1x1 layer takes what the middle column sees (of each channel in the
-// word), a depthwise row all three. So bytes arrive in the banks in their places, whole quarters of a word at a time, and
-// bytes beyond the edges of the map are whatever there was: the sequencer knows them for padding. Of a flat
-// layer the word is turned, so that each channel's part of a line comes to its place. A
-// word waits for the one after it, unless it is the last of its line. Views are registered, then
-// written.
+// word), a depthwise row all three. So bytes arrive in the banks in their places, whole quarters of a
+// word at a time, and bytes beyond the edges of the map are whatever there was: the sequencer masks
+// them as padding. Of a flat layer the word is turned, so that each channel's part of a line comes to
+// its place. So is a word of a vector, which comes several times. A word waits for the one after it,
+// unless it is the last of its line. Views are registered, then written.
 // Handshake: no back-pressure; fill_seq has reserved the room. done counts the entries that are
 // complete with what the banks write in the same cycle.
 `resetall
@@ -31,14 +31,16 @@ module tile_scatter #(
     // clock and synchronous reset
     input  wire                clk,
     input  wire                rst,
-    // layer: 1x1, element-wise (all tap columns see the same), its map is one line, pitch code, log2 of the stride, log2 of the stripe's line width
+    // layer: 1x1, element-wise (all tap columns see the same), its map is one line, its words are of a
+    // vector, pitch code, log2 of the stride, log2 of the stripe's line width
     input  wire                chan,
     input  wire                ew,
     input  wire                flat,
+    input  wire                vector,
     input  wire [         1:0] ip,
     input  wire [         1:0] stl,
     input  wire [         2:0] swl,
-    // word with its note, see fill_seq
+    // word with its note, see [note] of fields.toml
     input  wire                note_valid,
     input  wire [8*TILE_W-1:0] word,
     input  wire [         4:0] note_done,
@@ -99,7 +101,7 @@ module tile_scatter #(
   // ---- stage F: the views
   // flat: each channel's 16 bytes are turned
   wire turns = FLAT != 0 && flat;
-  wire [16*TILE_W+7:0] around = {turns ? e_word : word, e_word, e_prev};
+  wire [16*TILE_W+7:0] around = {(turns || vector) ? e_word : word, e_word, e_prev};
   wire [16*TILE_W+7:0] moved = around >> {e_base, 3'd0};
   wire [8*TILE_W+15:0] window = moved[8*TILE_W+15:0];
 
@@ -178,8 +180,9 @@ module tile_scatter #(
   wire [8*TILE_W-1:0] pick3 = (TILE_W == 64) ? pick(src3, stl, swl) : {8 * TILE_W{1'b0}};
   always @(posedge clk) if (e_go) f_where <= e_where;
 
-  // Flat: a view holds a word of the stripe, each pixel at its place, as far as lines have come. It
-  // is written from its first byte on with every line. What a line has beyond the end of the word begins the next one.
+  // Flat: a view holds a word of the stripe, each pixel at its place, as far as lines have come. It is
+  // written from its first byte on with every line. What a line has beyond the end of the word begins
+  // the next one.
   wire [TILE_W-1:0] fresh;  // bytes that the line brings
   wire [8*TILE_W-1:0] had0, had1, had2, had3;
   generate

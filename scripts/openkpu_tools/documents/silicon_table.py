@@ -11,6 +11,7 @@ from openkpu import configs
 from openkpu_tools import registry
 from openkpu_tools.benchmarks import bench, bench_tables
 from openkpu_tools.benchmarks.bench_goals import END_TO_END
+from openkpu_tools.families import XC7
 from openkpu_tools.flows import fpga, silicon_record, synth
 from openkpu_tools.flows.asic import flow as asic
 
@@ -62,6 +63,23 @@ def fpga_table() -> list[str]:
             f"{200 * macs / lut:.2f} |"
         )
     return lines
+
+
+def xc7_table() -> list[str]:
+    """A row for each variant that was mapped for a Xilinx 7 series, with the smallest part that it
+    fits."""
+    lines = [
+        "| | MACs | LUT | flip-flops | DSP48 | block RAM | fits |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for title, found in silicon_record.load_figures(fpga.XC7_RECORD).items():
+        name, _, params = title.partition(" ")
+        part = next((p.title for p in XC7.parts.values() if not p.excess(found)), "none")
+        figures = " | ".join(f"{found[column]:,}" for column in XC7.columns)
+        macs = configs.load_config(name).macs
+        shown = f"`{name}`" + (f", `{params}`" if params else "")
+        lines.append(f"| {shown} | {macs} | {figures} | {part} |")
+    return lines if len(lines) > 2 else ["Not measured."]
 
 
 def asic_table() -> list[str]:

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fill_addr: the row of the AI RAM where the line at work begins.
+//
+// How it works: registers hold the rows where the stripe, the group of channels in a row, and the line
+// begin. At the end of a line the walk of fill_seq continues a line further, in the next group of
+// channels, or at the stripe's first one again. Of two maps a line of the first is followed by that of
+// the second, so many rows apart.
+// Handshake: none; what fill_seq finishes in a cycle moves the registers at the clock edge.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module fill_addr (
+    // clock
+    input  wire        clk,
+    // a stripe begins: row of its first line
+    input  wire        load,
+    input  wire [14:0] first,
+    // a line is finished: it was the last of a channel; of the last channel; of a group of channels
+    input  wire        line_end,
+    input  wire        chan_end,
+    input  wire        pass_end,
+    input  wire        group_end,
+    // of two maps: that of the first is finished, not the second one's
+    input  wire        turn,
+    // of the layer: first rows of the maps, rows of a group of channels, of a line
+    input  wire [14:0] src,
+    input  wire [14:0] src2,
+    input  wire [13:0] group_rows,
+    input  wire [ 4:0] line_rows,
+    // log2 of the lines to the next one; it is the same one
+    input  wire [ 1:0] skip_l,
+    input  wire        stay,
+    // row where the line at work begins
+    output reg  [14:0] row
+);
+
+  reg [14:0] stripe_row, group_row, line_row;  // of the first map
+
+  wire [14:0] further = stay ? 15'd0 : {10'd0, line_rows} << skip_l;
+  wire [14:0] next_line = line_row + further;
+  wire [14:0] next_group = group_row + {1'b0, group_rows};
+  wire [14:0] next_chan = pass_end ? stripe_row : group_end ? next_group : group_row;
+  wire [14:0] next = load ? first : chan_end ? next_chan : next_line;
+  wire [14:0] second = line_row + (src2 - src);
+
+  always @(posedge clk) begin
+    if (load) stripe_row <= first;
+    if (load || (line_end && chan_end && (pass_end || group_end))) group_row <= next;
+    if (load || line_end) line_row <= next;
+    if (load || line_end || turn) row <= turn ? second : next;
+  end
+
+`ifdef FORMAL_fill_addr
+  `include "fill_addr_props.vh"
+`endif
+
+endmodule
+
+`resetall

@@ -1,0 +1,49 @@
+  // Properties of fill_addr: the row is that of the line at work.
+  reg f_begun = 1'b0;  // a stripe was loaded
+  // where the group of channels begins in either map, rows of the lines above the line at work, above the
+  // stripe's first one; it is a line of the second map
+  reg [14:0] f_group, f_group2, f_above, f_above_0;
+  reg f_second;
+  reg [14:0] f_src, f_src2;
+  reg [13:0] f_group_rows;
+  wire [14:0] f_line_row = f_group + f_above;
+  wire [14:0] f_stripe_row = src + f_above_0;
+  wire [14:0] f_group_row = f_group + f_above_0;
+  wire [14:0] f_apart = f_group2 - f_group;
+  wire [14:0] f_maps_apart = src2 - src;
+  wire [14:0] f_row = f_second ? f_group2 + f_above : f_line_row;
+  always @(posedge clk) begin
+    f_begun <= f_begun || load;
+    {f_src, f_src2, f_group_rows} <= {src, src2, group_rows};
+    if (load) begin
+      f_group <= src;
+      f_group2 <= src2;
+      f_above <= first - src;
+      f_above_0 <= first - src;
+      f_second <= 1'b0;
+    end else begin
+      f_second <= turn || (f_second && !line_end);
+      if (line_end) f_above <= chan_end ? f_above_0 : f_above + (stay ? 15'd0 : {10'd0, line_rows} << skip_l);
+      if (line_end && chan_end) begin
+        f_group  <= pass_end ? src : group_end ? f_group + group_rows : f_group;
+        f_group2 <= pass_end ? src2 : group_end ? f_group2 + group_rows : f_group2;
+      end
+    end
+  end
+
+  always @(posedge clk) begin
+    //: A line of the first map is finished once, and then that of the second; a stripe begins with neither.
+    one_end : assume (!(turn && (line_end || load || f_second)));
+    if (f_begun) begin
+      //: The layer stands while its stripes are at work.
+      layer_stands : assume ({f_src, f_src2, f_group_rows} == {src, src2, group_rows});
+      //: The row is that of the line at work: of its map and group of channels, so many rows below.
+      row_of_line : assert (row == f_row);
+      //: (invariant) The second map's groups are as far from the first one's as the maps are.
+      second_map : assert (f_apart == f_maps_apart);
+      //: (invariant) So are the rows where the line of the first map, the stripe and the group begin.
+      rows_of_nest : assert (line_row == f_line_row && stripe_row == f_stripe_row && group_row == f_group_row);
+    end
+    //: A line of the second map in another group of channels is at work.
+    second_group : cover (f_begun && f_second && f_group != src && f_above != f_above_0);
+  end

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fill_taps: which tap rows the line at work feeds, and as which line of the stripe.
+//
+// How it works: tap row ky of line l of the stripe sees line stride * (gy + l) + ky - 1 of the map. The
+// line is counted from the one above the stripe's first, rel; so it feeds tap row ky if rel - ky is the
+// stride times a line of the stripe. A depthwise row feeds those of the rows below, at and above it. Of an
+// element-wise layer's two maps the first feeds the middle tap row, the second the last one.
+// Handshake: none, combinational.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module fill_taps (
+    // layer: element-wise, depthwise rows; log2 of the stride
+    input  wire       ew,
+    input  wire       dwrow,
+    input  wire [1:0] stl,
+    // stripe: its lines; the line at work; the map's first, last one; of the second map
+    input  wire [2:0] lines,
+    input  wire [3:0] rel,
+    input  wire       first,
+    input  wire       last,
+    input  wire       map2,
+    // tap rows that it feeds, lines of the stripe for them, 2 bits each
+    output wire [2:0] ky_on,
+    output wire [5:0] slots
+);
+
+  wire [2:0] feeds;
+  genvar ky;
+  generate
+    for (ky = 0; ky < 3; ky = ky + 1) begin : g_row
+      localparam [4:0] KY = ky;
+      wire [4:0] below = {1'b0, rel} - KY;
+      wire [3:0] line = stl[1] ? {2'd0, below[3:2]} : stl[0] ? {1'b0, below[3:1]} : below[3:0];
+      wire met = (stl == 2'd0 || !below[0]) && (!stl[1] || !below[1]);
+      assign feeds[ky] = !below[4] && met && line < {1'b0, lines};
+      assign slots[2*ky+:2] = line[1:0];
+    end
+  endgenerate
+
+  wire [2:0] maps = {map2, !map2, 1'b0} & {3{dwrow || feeds[1]}};
+  assign ky_on = ew ? maps : dwrow ? {!first, 1'b1, !last} : feeds;
+
+endmodule
+
+`resetall
