@@ -88,8 +88,8 @@ module layer_share #(
   wire [9:0] beside = (kw > 11'd64) ? BESIDE : 10'd0;
   wire [9:0] read_taps = (READ << stride) + beside;
 
-  reg [9:0] array;
-  reg [9:0] fill;
+  reg  [9:0] array;
+  reg  [9:0] fill;
   always @(posedge clk) begin
     array <= taps ? LINE : array_now;
     fill  <= taps ? read_taps : fill_now;

@@ -66,13 +66,13 @@
 `define T_ROWS 28'hb000000  // rows of a map; room for steps of a window
 `define T_IN_END 28'hb800000  // row behind the input
 `define T_IN_END2 28'hc000000  // ... behind the second map
-`define T_LO 28'hc800000  // place of the pixels: first row
-`define T_HI 28'hd000000  // ... row behind it
+`define T_UNIT 28'hc800000  // bytes of an output channel's weights
+`define T_BLOCK 28'hd000000  // rows of the weight buffer for a block
 `define T_DST 28'hd800000  // first row of the output
 `define T_STOP 28'he000000  // row behind the output
 `define T_REST 28'he800000  // channels of the last load less one
-`define T_UNIT 28'hf000000  // bytes of an output channel's weights
-`define T_BLOCK 28'hf800000  // rows of the weight buffer for a block
+`define T_LO 28'hf000000  // place of the pixels: first row
+`define T_HI 28'hf800000  // ... row behind it
 
 // what is done: a product, or the left operand passed on, the right one inverted, a carry in
 `define STEP_WHAT_BITS 4
