@@ -4,7 +4,7 @@
 //
 // How it works: the collector gathers bytes into stripes of 64, one a channel; write_back reads
 // them in words of PATH bytes, pools them and writes the lines that remain to the output map. With
-// NARROW, for arrays of fewer than 16 lanes, stripe_banks and piece_write do so in pieces of four bytes.
+// NARROW, for arrays of fewer than eight lanes, stripe_banks and piece_write do so in pieces of four bytes.
 // Handshake: room is checked before sums are sent to the post lanes, and reserved with take; the
 // input never waits. A word waits with writeback_req until writeback_gnt.
 `resetall
@@ -24,7 +24,7 @@ module output_stage #(
     parameter L = N_Y * N_Z,
     parameter ZW = $clog2(N_Z),
     parameter PB = $clog2(PATH),
-    parameter NARROW = (L < 16 && PATH == 16) ? 1 : 0
+    parameter NARROW = (L < 8 && PATH == 16) ? 1 : 0
 ) (
     // clock and synchronous reset; start of a layer, its descriptor
     input  wire                      clk,

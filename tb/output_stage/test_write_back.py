@@ -336,7 +336,7 @@ async def keeps_pace(bench: Bench) -> None:
         words = 64 // min(bench.path, 64, 64 if depthwise else width)
         words *= 1 if depthwise else bench.sizes.n_z
         # narrow: four bytes at a time, and the first job waits for its first row
-        if bench.sizes.n_y * bench.sizes.n_z < 16 and bench.path == 16:
+        if bench.sizes.n_y * bench.sizes.n_z < 8 and bench.path == 16:
             words *= 4
         # the bench asks for room, and sends, one cycle after the other
         limit = sum(max(len(group) + 2, words) for group in groups) + 2 * words + 20

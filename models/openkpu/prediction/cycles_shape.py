@@ -29,7 +29,8 @@ ENTRY = 64  # bytes of a bank of a tile entry, and of a row of the AI RAM
 LATE_PICK = 6  # a pool that picks the second pixel of a line
 TILE_LEAST = 8  # bytes of a tile word at least
 LEAST_PITCH = 16  # bytes of a line in the AI RAM at least, and of a slot of a stripe
-FEW_LANES = 16  # fewer have the narrow circuits for maps and results
+FEW_LANES = 16  # fewer have the narrow circuits for maps
+FEWEST_LANES = 8  # ... for results, too
 NARROW_WORD = 4  # bytes that those move at a time
 
 
@@ -91,7 +92,7 @@ class Shape:
     @cached_property
     def narrow(self) -> bool:
         """The output stage writes four bytes at a time."""
-        return self.lanes < FEW_LANES and self.config.path_bytes == LEAST_PITCH
+        return self.lanes < FEWEST_LANES and self.config.path_bytes == LEAST_PITCH
 
     @cached_property
     def out_word(self) -> int:
