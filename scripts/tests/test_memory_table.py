@@ -32,6 +32,7 @@ SIZES = {"ram_1r1w": ("DEPTH", "WIDTH"), "ram_1r1w_async": ("DEPTH", "WIDTH")}
 SIZES["ai_ram"] = ("WORDS", "8 * PATH")
 SHOW = 'initial $display("MEMORY %m %0d %0d", {}, {});\nendmodule'
 NANO = {"N_Y": 2, "N_Z": 2, "PATH": 16, "PARAM_CHANS": 1024, "AI_RAM_ROWS": 18}
+EIGHT = {"N_Y": 4, "N_Z": 2, "PATH": 16, "PARAM_CHANS": 1024, "AI_RAM_ROWS": 18}
 K210 = {"N_Y": 4, "N_Z": 16, "PATH": 64, "AHB_W": 64, "SUM_PLANES": 1, "AI_RAM_ROWS": 18}
 TALL = {"N_Y": 2, "N_Z": 32, "PATH": 128, "TILE_ROWS": 64, "AI_RAM_ROWS": 17}
 
@@ -71,7 +72,9 @@ def value(text: str, known: dict[str, int]) -> int:
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("given", [NANO, K210, TALL], ids=["nano", "k210", "tall"])
+@pytest.mark.parametrize(
+    "given", [NANO, EIGHT, K210, TALL], ids=["nano", "compact", "k210", "tall"]
+)
 def test_memory_sizes(given: dict[str, int], tmp_path: Path) -> None:
     """Number, words and bits."""
     known = {n: int(v) for n, v in re.findall(r"parameter\s+(\w+)\s*=\s*(\d+)", header())} | given
@@ -87,7 +90,9 @@ def test_memory_sizes(given: dict[str, int], tmp_path: Path) -> None:
     assert entries, "how many stripes the collector holds"
     usual, small, few, times = map(int, entries.groups())
     known["E"] = max(small if lanes < few else usual, times * known["N_Z"])
-    narrow = lanes < few and path == 16
+    most = re.search(r"stripes of fewer than (\d+) lanes", text)
+    assert most, "arrays whose stripes are narrow"
+    narrow = lanes < int(most[1]) and path == 16
     absent = {"`collector`" if narrow else "stripes of"}
     absent |= set() if known["SUM_PLANES"] else {"sums whose"}
     rows = table(text[text.index("| memory |") :])
