@@ -36,6 +36,8 @@ module openkpu_apb #(
     parameter FLAT_MAPS       = 0,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
     parameter SUM_PLANES      = 0,
+    // 1: sums may leave as 32 bits (products of integer matrices); 0: no such layers
+    parameter OUT32           = 1,
     // 1: post lanes look zero points up in memories, two multipliers less a lane
     parameter POST_TABLES     = 0,
     // bits of a wide number that a post lane's multiplier takes beside 18: 18, or 17 for a DSP48
@@ -50,6 +52,8 @@ module openkpu_apb #(
     parameter ROUNDING        = 0,
     // 1: operands of gated multiplications do not toggle
     parameter GATE            = 1,
+    // 1: performance counters; 0: that of finished inferences alone
+    parameter PERF            = 1,
     // 1: the slave takes privileged writes only
     parameter PRIVILEGED      = 0
 ) (
@@ -127,6 +131,7 @@ module openkpu_apb #(
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .FLAT_MAPS(FLAT_MAPS),
       .SUM_PLANES(SUM_PLANES),
+      .OUT32(OUT32),
       .POST_TABLES(POST_TABLES),
       .MUL_BITS(MUL_BITS),
       .PATH(PATH),
@@ -135,6 +140,7 @@ module openkpu_apb #(
       .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH),
       .ROUNDING(ROUNDING),
       .GATE(GATE),
+      .PERF(PERF),
       .PRIVILEGED(PRIVILEGED)
   ) u_openkpu (
       .clk(clk),

@@ -38,6 +38,8 @@ module openkpu_axi #(
     parameter FLAT_MAPS       = 0,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
     parameter SUM_PLANES      = 0,
+    // 1: sums may leave as 32 bits (products of integer matrices); 0: no such layers
+    parameter OUT32           = 1,
     // 1: post lanes look zero points up in memories, two multipliers less a lane
     parameter POST_TABLES     = 0,
     // bits of a wide number that a post lane's multiplier takes beside 18: 18, or 17 for a DSP48
@@ -52,6 +54,8 @@ module openkpu_axi #(
     parameter ROUNDING        = 0,
     // 1: operands of gated multiplications do not toggle
     parameter GATE            = 1,
+    // 1: performance counters; 0: that of finished inferences alone
+    parameter PERF            = 1,
     // 1: the slave takes privileged writes only
     parameter PRIVILEGED      = 0,
     // read bursts that the master has requested and that are not complete, 1 to 8
@@ -186,6 +190,7 @@ module openkpu_axi #(
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .FLAT_MAPS(FLAT_MAPS),
       .SUM_PLANES(SUM_PLANES),
+      .OUT32(OUT32),
       .POST_TABLES(POST_TABLES),
       .MUL_BITS(MUL_BITS),
       .PATH(PATH),
@@ -194,6 +199,7 @@ module openkpu_axi #(
       .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH),
       .ROUNDING(ROUNDING),
       .GATE(GATE),
+      .PERF(PERF),
       .PRIVILEGED(PRIVILEGED)
   ) u_openkpu (
       .clk(clk),

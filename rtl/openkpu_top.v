@@ -40,6 +40,8 @@ module openkpu_top #(
     parameter FLAT_MAPS       = 0,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
     parameter SUM_PLANES      = 0,
+    // 1: sums may leave as 32 bits (products of integer matrices); 0: no such layers
+    parameter OUT32           = 1,
     // 1: post lanes look zero points up in memories, two multipliers less a lane
     parameter POST_TABLES     = 0,
     // bits of a wide number that a post lane's multiplier takes beside 18: 18, or 17 for a DSP48
@@ -54,6 +56,8 @@ module openkpu_top #(
     parameter ROUNDING        = 0,
     // 1: operands of gated multiplications do not toggle
     parameter GATE            = 1,
+    // 1: performance counters; 0: that of finished inferences alone
+    parameter PERF            = 1,
     // 1: the slave takes privileged writes only
     parameter PRIVILEGED      = 0
 ) (
@@ -103,6 +107,8 @@ module openkpu_top #(
   localparam integer TILE_MIN = (LANES < 8) ? 8 : LANES;
   localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH;
   localparam integer TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
+  // a few lanes: maps are moved in pieces of four bytes
+  localparam integer NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16) ? 1 : 0;
 
   // ---- host port
   wire [`CFG_BITS-1:0] cfg;
@@ -152,6 +158,7 @@ module openkpu_top #(
       .N_Z        (N_Z),
       .AHB_W      (AHB_W),
       .AI_RAM_ROWS(AI_RAM_ROWS),
+      .PERF       (PERF),
       .PRIVILEGED (PRIVILEGED)
   ) u_host (
       .clk(clk),
@@ -199,9 +206,10 @@ module openkpu_top #(
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
       .TILE_ROWS  (TILE_ROWS),
-      .TILE_W     (TILE_WORD),
+      .TILE_WORD  (TILE_WORD),
       .POOLS      (POOL_LANES != 0),
       .FP16       (FP16_LANES != 0),
+      .OUT32      (OUT32),
       .KEEP       (KEEP_WEIGHTS),
       .FLAT       (FLAT_MAPS),
       .PARAM_CHANS(PARAM_CHANS)
@@ -323,10 +331,11 @@ module openkpu_top #(
   );
 
   data_cache #(
-      .ROWS (AI_RAM_ROWS),
-      .AHB_W(AHB_W),
-      .PATH (PATH),
-      .KEEP (KEEP_WEIGHTS)
+      .ROWS  (AI_RAM_ROWS),
+      .AHB_W (AHB_W),
+      .PATH  (PATH),
+      .KEEP  (KEEP_WEIGHTS),
+      .NARROW(NARROW)
   ) u_cache (
       .clk(clk),
       .rst(rst),
@@ -432,6 +441,12 @@ module openkpu_top #(
     end
     if (SUM_PLANES != 0 && SUM_PLANES != 1) begin : g_illegal_planes
       ILLEGAL_SUM_PLANES_0_1 u_illegal_planes ();
+    end
+    if (OUT32 != 0 && OUT32 != 1) begin : g_illegal_out32
+      ILLEGAL_OUT32_0_1 u_illegal_out32 ();
+    end
+    if (PERF != 0 && PERF != 1) begin : g_illegal_perf
+      ILLEGAL_PERF_0_1 u_illegal_perf ();
     end
     if (GATE != 0 && GATE != 1) begin : g_illegal_gate
       ILLEGAL_GATE_0_1 u_illegal_gate ();

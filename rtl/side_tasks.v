@@ -101,6 +101,7 @@ module side_tasks #(
       assign {pool_busy, pool_done, pool_req, pool_write_req} = 4'd0;
       assign pool_word = {21 - PB{1'b0}};
       assign pool_write = {`ROWWRITE_BITS{1'b0}};
+      wire unused_pools = &{1'b0, clk, rst, start, fill_data};
     end
   endgenerate
 

@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   Vsoc soc(&context, "soc");
-  soc.clk = 0, soc.rst = 1;
+  soc.clk = 0, soc.rst = 1, soc.put_full = 0;
   soc.eval();
   std::vector<Device> devices(word(file));
   for (size_t d = 0; d < devices.size(); d++) {

@@ -5,8 +5,9 @@
 // How it works: processor and devices are masters of one AHB, whose slaves are the RAM (program and data), the storage
 // (networks, images, results), the console and the devices' host ports. The interrupt lines of the devices are interrupts 3
 // to 5 of the processor. A word that is written to the console's first register leaves as a character, one that is
-// written to the second ends the simulation.
-// Handshake: the outputs are pulses of a cycle, for the bench around it.
+// written to the second ends the simulation. The console reads as 1 while whoever prints has no room for a character.
+// Handshake: the outputs are pulses of a cycle, for the bench around it; characters that are written without room are
+// its own matter.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,6 +20,9 @@ module soc #(
     // bytes of RAM and storage, powers of two
     parameter RAM_BYTES       = 131072,
     parameter STORE_BYTES     = 1048576,
+    // files of what they hold after an FPGA's configuration; "": a simulation's plusargs name them
+    parameter RAM_FILE        = "",
+    parameter STORE_FILE      = "",
     // of openkpu_top
     parameter N_Y             = 4,
     parameter N_Z             = 4,
@@ -34,8 +38,10 @@ module soc #(
     parameter KEEP_WEIGHTS    = 0,
     parameter FLAT_MAPS       = 0,
     parameter SUM_PLANES      = 0,
+    parameter OUT32           = 1,
     parameter POST_TABLES     = 0,
     parameter MUL_BITS        = 18,
+    parameter PERF            = 1,
     parameter PATH            = 64,
     parameter PIX_FIFO_DEPTH  = 64,
     parameter WGT_FIFO_DEPTH  = 64,
@@ -44,7 +50,8 @@ module soc #(
     // clock, synchronous reset
     input  wire               clk,
     input  wire               rst,
-    // console: a character; the end, with its code
+    // console: no room for a character; a character; the end, with its code
+    input  wire               put_full,
     output reg                put,
     output reg                finish,
     output reg  [       31:0] value,
@@ -131,9 +138,11 @@ module soc #(
   soc_ram #(
       .W    (W),
       .BYTES(RAM_BYTES),
-      .NAME ("ram=%s")
+      .NAME ("ram=%s"),
+      .FILE (RAM_FILE)
   ) u_ram (
       .clk   (clk),
+      .rst   (rst),
       .hsel  (hsel[0]),
       .haddr (haddr),
       .htrans(htrans),
@@ -147,9 +156,11 @@ module soc #(
   soc_ram #(
       .W    (W),
       .BYTES(STORE_BYTES),
-      .NAME ("store=%s")
+      .NAME ("store=%s"),
+      .FILE (STORE_FILE)
   ) u_store (
       .clk   (clk),
+      .rst   (rst),
       .hsel  (hsel[1]),
       .haddr (haddr),
       .htrans(htrans),
@@ -179,7 +190,7 @@ module soc #(
   end
   assign s_hready[2:0] = 3'b111;
   assign s_hresp[5:0] = 6'd0;
-  assign s_hrdata[3*W-1:2*W] = {W{1'b0}};
+  assign s_hrdata[3*W-1:2*W] = {{(W - 1) {1'b0}}, put_full};
 
   // ---- devices
   genvar g;
@@ -203,6 +214,8 @@ module soc #(
             .KEEP_WEIGHTS   (KEEP_WEIGHTS),
             .FLAT_MAPS      (FLAT_MAPS),
             .SUM_PLANES     (SUM_PLANES),
+            .OUT32          (OUT32),
+            .PERF           (PERF),
             .POST_TABLES    (POST_TABLES),
             .MUL_BITS       (MUL_BITS),
             .PATH           (PATH),
@@ -249,6 +262,8 @@ module soc #(
             .KEEP_WEIGHTS   (KEEP_WEIGHTS),
             .FLAT_MAPS      (FLAT_MAPS),
             .SUM_PLANES     (SUM_PLANES),
+            .OUT32          (OUT32),
+            .PERF           (PERF),
             .POST_TABLES    (POST_TABLES),
             .MUL_BITS       (MUL_BITS),
             .PATH           (PATH),

@@ -3,7 +3,8 @@
 // soc_ram: a RAM as an AHB slave without wait states.
 //
 // How it works: the address phase is kept for the data phase, in which the word is read, or its bytes are written at the
-// end. The simulation loads it with $readmemh from the file that the plusarg NAME names.
+// end. A reset ends an access and keeps the contents, which come first from FILE, or in a simulation from the file that
+// the plusarg NAME names, by $readmemh.
 // Handshake: AMBA 2.0 AHB slave; always ready.
 `resetall
 `timescale 1ns / 1ps
@@ -15,10 +16,13 @@ module soc_ram #(
     // bytes
     parameter BYTES = 131072,
     // plusarg of the file, with its format
-    parameter NAME  = "ram=%s"
+    parameter NAME  = "ram=%s",
+    // file of the contents that an FPGA loads with its configuration; "" for none
+    parameter FILE  = ""
 ) (
-    // clock
+    // clock, synchronous reset
     input  wire         clk,
+    input  wire         rst,
     // AHB slave
     input  wire         hsel,
     input  wire [ 31:0] haddr,
@@ -43,13 +47,13 @@ module soc_ram #(
 
   always @(posedge clk) begin
     word    <= hready ? haddr[$clog2(B)+:AW] : word;
-    strobes <= hready ? ((hsel && htrans[1] && hwrite) ? bytes[B-1:0] : {B{1'b0}}) : strobes;
+    strobes <= rst ? {B{1'b0}} : hready ? ((hsel && htrans[1] && hwrite) ? bytes[B-1:0] : {B{1'b0}}) : strobes;
   end
 
   integer i;
   always @(posedge clk) begin
     for (i = 0; i < B; i = i + 1) begin
-      if (hready && strobes[i]) mem[word][8*i+:8] <= hwdata[8*i+:8];
+      if (!rst && hready && strobes[i]) mem[word][8*i+:8] <= hwdata[8*i+:8];
     end
   end
 
@@ -57,10 +61,19 @@ module soc_ram #(
 
   wire unused = &{1'b0, bytes, haddr, htrans[0]};
 
-  reg [8*512-1:0] file;
-  initial begin
-    if ($value$plusargs(NAME, file)) $readmemh(file, mem);
-  end
+  generate
+    if (FILE != "") begin : g_loaded
+      initial $readmemh(FILE, mem);
+    end
+`ifndef SYNTHESIS
+    else begin : g_plusarg
+      reg [8*512-1:0] file;
+      initial begin
+        if ($value$plusargs(NAME, file)) $readmemh(file, mem);
+      end
+    end
+`endif
+  endgenerate
 
 endmodule
 

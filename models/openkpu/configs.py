@@ -12,13 +12,19 @@ from openkpu.checkout import ROOT
 
 MOST_LANES = 128
 LEAST_FIFO = 2  # words
-# may be 0: there is none. Where that is the RTL's default, too, the parameter is left out: seeds of
-# benches follow the parameters.
-LEFT_OUT = ("fp16_lanes", "keep_weights", "flat_maps", "sum_planes", "post_tables")
-OPTIONAL = ("pool_lanes", *LEFT_OUT)
-MUL_BITS = 18  # the RTL's default, left out as well
+MUL_BITS = 18
+# Defaults of the RTL. Where a configuration has them, the parameter is left out: seeds of benches
+# follow the parameters.
+DEFAULTS = {
+    **dict.fromkeys(("fp16_lanes", "keep_weights", "flat_maps", "sum_planes", "post_tables"), 0),
+    **{"out32": 1, "perf": 1, "mul_bits": MUL_BITS},
+}
+# may be 0: there is none
+OPTIONAL = ("pool_lanes", *(key for key in DEFAULTS if key != "mul_bits"))
+SWITCHES = ("keep_weights", "flat_maps", "sum_planes", "out32", "post_tables", "perf")
 LEAST_FP16 = 4  # lanes
 FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
+QUEUE_LANES, MOST_QUEUE = 4, 4  # lanes for each layer between decoder and array; so many layers
 FP16_COLUMNS = 32  # of a product of float16, at a time
 N_X = 9  # width of the reduction: nine taps, or nine channels
 CONFIGS = ROOT / "configs.toml"
@@ -55,14 +61,21 @@ class Config:
     keep_weights: int = 0
     flat_maps: int = 0
     sum_planes: int = 0
+    out32: int = 1
     post_tables: int = 0
     mul_bits: int = MUL_BITS
+    perf: int = 1
     use: str = ""
 
     @property
     def macs(self) -> int:
         """Multipliers of the array."""
         return N_X * self.n_y * self.n_z
+
+    @property
+    def layer_queue(self) -> int:
+        """Layers between decoder and array, the one at work among them (``control``'s QUEUE)."""
+        return max(1, min(MOST_QUEUE, self.n_y * self.n_z // QUEUE_LANES))
 
     @property
     def bus_bytes(self) -> int:
@@ -72,14 +85,19 @@ class Config:
     @property
     def parameters(self) -> dict[str, int]:
         """Parameters of the Verilog top module."""
-        names = {"ahb_width": "AHB_W", "path_bytes": "PATH"}
-        without = ["name", "use", *(key for key in LEFT_OUT if not getattr(self, key))]
-        without += ["mul_bits"] if self.mul_bits == MUL_BITS else []
         return {
-            names.get(field.name, field.name.upper()): getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in without
+            verilog_name(key): getattr(self, key)
+            for key in KEYS
+            if key not in DEFAULTS or getattr(self, key) != DEFAULTS[key]
         }
+
+
+KEYS = tuple(f.name for f in dataclasses.fields(Config) if f.name not in ("name", "use"))
+
+
+def verilog_name(key: str) -> str:
+    """Parameter of the Verilog top module that a key of configs.toml sets."""
+    return {"ahb_width": "AHB_W", "path_bytes": "PATH"}.get(key, key.upper())
 
 
 def _power(value: int, least: int, most: int = MOST) -> bool:
@@ -117,10 +135,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),
         "ai_ram_rows": (_power(values["ai_ram_rows"], 16, 32768), "a power of two, 16 to 32768"),
         "wbuf_rows": (_power(values["wbuf_rows"], 64, 32768), "a power of two from 64 to 32768"),
-        "keep_weights": (values["keep_weights"] in (0, 1), "0 or 1"),
-        "flat_maps": (values["flat_maps"] in (0, 1), "0 or 1"),
-        "sum_planes": (values["sum_planes"] in (0, 1), "0 or 1"),
-        "post_tables": (values["post_tables"] in (0, 1), "0 or 1"),
+        **{key: (values[key] in (0, 1), "0 or 1") for key in SWITCHES},
         "mul_bits": (values["mul_bits"] in (17, MUL_BITS), "17 or 18"),
         "tile_rows": (_power(values["tile_rows"], 32, 2048), "a power of two from 32 to 2048"),
     }
@@ -168,8 +183,7 @@ def load_config(name: str, path: Path = CONFIGS) -> Config:
         if not isinstance(tables.get(table, {}), dict):
             raise ConfigError(f"{path.name}: {table} is no table")
     values = {**tables.get("defaults", {}), **tables[name]}
-    needed = {field.name for field in dataclasses.fields(Config)} - {"name", "use"}
-    for key in sorted(values.keys() ^ (needed | {"for"})):
+    for key in sorted(values.keys() ^ {*KEYS, "for"}):
         what = "unknown key" if key in values else "missing key"
         raise ConfigError(f"{path.name}: [{name}] {what} {key!r}")
     use = values.pop("for")

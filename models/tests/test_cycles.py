@@ -208,6 +208,14 @@ def test_pooling_tasks(window: dict, cycles: tuple[int, ...]) -> None:
         pieces = 64 * height * len(cycles_pool.picks(arg, lanes))
         blocks = pieces * min(4 * lanes, 16) / 16
         assert abs(took - blocks * each) < 0.02 * took + 60
+    for of_task in (
+        cycles_pool.bound_by_reads,
+        lambda c, a: cycles_pool.predict_pool_task(c, a, 0),
+    ):
+        with pytest.raises(
+            ValueError, match="a pooling task, configuration k210 has pool_lanes = 0"
+        ):
+            of_task(dataclasses.replace(K210, pool_lanes=0), arg)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])

@@ -82,7 +82,7 @@ def optional() -> list[str]:
 
 
 def test_the_keys_that_may_be_0() -> None:
-    assert set(optional()) == set(configs.OPTIONAL) and len(optional()) == 6
+    assert set(optional()) == set(configs.OPTIONAL) and len(optional()) == 8
 
 
 @pytest.mark.parametrize("key", optional())

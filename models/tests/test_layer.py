@@ -186,6 +186,9 @@ def test_code_of_the_device() -> None:
     assert wide.device_code(eight_bit=False, weight_bits=8) == ERROR_CODES["BAD_WEIGHTS"]
     task = legal(pool_task=1, o_col_high=8, o_row_wid=8, kernel_type=0)
     assert task.device_code(pools=False) == ERROR_CODES["BAD_FLAGS"] != task.device_code()
+    product = LayerArg.make(4, 8, 8, 4, kernel=1, out32=1)
+    assert product.device_code(sums=False) == ERROR_CODES["BAD_FLAGS"] != product.device_code()
+    assert legal().device_code(sums=False) == 0
     assert legal().device_code(ram_rows=32) == ERROR_CODES["BAD_ADDR"]
 
 

@@ -22,6 +22,8 @@ module ai_ram_arb #(
     parameter PATIENCE = 8,
     // bytes of a word: 16, 32, 64 or 128
     parameter PATH     = 64,
+    // bytes that the pixel writer brings at once, the same ones in each such part of a word: 4 or PATH
+    parameter PIECE    = PATH,
     // derived, not to be set: bits of a byte's number in a word, of a word address inside the memory
     parameter PB       = $clog2(PATH),
     parameter AW       = $clog2(ROWS) + 6 - PB
@@ -109,8 +111,9 @@ module ai_ram_arb #(
   assign we = writeback_gnt || load_gnt || window_wgnt;
   assign waddr = writeback_gnt ? writeback_word[AW-1:0] : load_gnt ? load_word[AW-1:0] : window_word;
   wire [PATH-1:0] window_be;
-  assign wbe   = writeback_gnt ? writeback_be : load_gnt ? load_be : window_be;
-  assign wdata = writeback_gnt ? writeback_data : load_gnt ? load_data : {PARTS{window_wdata}};
+  assign wbe = writeback_gnt ? writeback_be : load_gnt ? load_be : window_be;
+  wire [8*PIECE-1:0] piece = load_gnt ? load_data[8*PIECE-1:0] : {(PIECE / 4) {window_wdata}};
+  assign wdata = writeback_gnt ? writeback_data : {(PATH / PIECE) {piece}};
 
   // the 32 bits of a word that the host means, one bit for each; those that it reads
   wire [PARTS-1:0] part = {{(PARTS - 1) {1'b0}}, 1'b1} << window_addr[PB-1:2];
@@ -181,8 +184,8 @@ module ai_ram_arb #(
     end
   endgenerate
 
-  // the byte lanes are in window_wstrb
-  wire unused = &{1'b0, window_addr, fill_word, unload_word, kept_word, writeback_word, load_word};
+  // the byte lanes are in window_wstrb; a piece is there once
+  wire unused = &{1'b0, load_data, window_addr, fill_word, unload_word, kept_word, writeback_word, load_word};
 
 endmodule
 

@@ -23,6 +23,8 @@ module data_cache #(
     parameter PATH     = 64,
     // weights may be kept here
     parameter KEEP     = 0,
+    // 1: maps are moved in pieces of four bytes, see map_mover
+    parameter NARROW   = 0,
     // derived, not to be set
     parameter PB       = $clog2(PATH),
     parameter OW       = $clog2(AHB_W / 8),
@@ -94,7 +96,8 @@ module data_cache #(
   ai_ram_arb #(
       .ROWS    (ROWS),
       .PATIENCE(PATIENCE),
-      .PATH    (PATH)
+      .PATH    (PATH),
+      .PIECE   ((NARROW != 0) ? 4 : PATH)
   ) u_arb (
       .clk(clk),
       .rst(rst),
@@ -178,8 +181,9 @@ module data_cache #(
   endgenerate
 
   map_mover #(
-      .AHB_W(AHB_W),
-      .PATH (PATH)
+      .AHB_W (AHB_W),
+      .PATH  (PATH),
+      .NARROW(NARROW)
   ) u_mover (
       .clk(clk),
       .rst(rst),

@@ -5,7 +5,8 @@
 // How it works: pixel_writer puts the dense bytes of an input map into words of the AI RAM (load);
 // result_reader reads an output map back as dense bytes (unload), for the storage through the store
 // channel, which is requested as the unload begins, or for the host's result FIFO. A map may leave
-// while it is written: unload_gate lets the reader have the channels that are there.
+// while it is written: unload_gate lets the reader have the channels that are there. With NARROW,
+// for arrays that make a few bytes a cycle, piece_writer and piece_reader take their places.
 // Handshake: load_start and unload_start are pulses, load_done and unload_done the answers (the
 // latter when the last byte is stored). load_map is sampled with load_start; unload_map must be
 // stable from the cycle before unload_start on. stop drops everything.
@@ -19,10 +20,12 @@ module map_mover #(
     parameter AHB_W = 32,
     // bytes of a word of the AI RAM, at least those of the bus
     parameter PATH = 64,
+    // 1: four bytes of a word of the AI RAM at a time; only where AHB_W is 32 and PATH is 16
+    parameter NARROW = 0,
     // derived, not to be set
     parameter PB = $clog2(PATH),
-    parameter OW    = $clog2(AHB_W / 8),
-    parameter CW    = OW + 1
+    parameter OW = $clog2(AHB_W / 8),
+    parameter CW = OW + 1
 ) (
     // clock, synchronous reset, stop
     input  wire                   clk,
@@ -73,76 +76,22 @@ module map_mover #(
     input  wire                   store_done
 );
 
-  pixel_writer #(
-      .AHB_W(AHB_W),
-      .PATH (PATH)
-  ) u_load (
-      .clk(clk),
-      .rst(rst),
-      .stop(stop),
-      .start(load_start),
-      .base_row(load_map[`MAP_BASE]),
-      .chans_m1(load_map[`MAP_CHANS_M1]),
-      .height_m1(load_map[`MAP_HEIGHT_M1]),
-      .width_m1(load_map[`MAP_WIDTH_M1]),
-      .pixel_valid(pixel_valid),
-      .pixel_ready(pixel_ready),
-      .pixel_data(pixel_beat[`BEAT_DATA]),
-      .pixel_off(pixel_beat[`BEAT_OFF]),
-      .pixel_cnt(pixel_beat[`BEAT_CNT]),
-      .load_req(load_req),
-      .load_word(load_word),
-      .load_be(load_be),
-      .load_data(load_data),
-      .load_gnt(load_gnt),
-      .busy(load_busy),
-      .done(load_done)
-  );
-
-  // ---- the map that leaves: its bytes, height * width * channels, by adding; the map is known
-  // since its layer began, so nobody waits unless the layer is very short
-  reg [28:0] sized;  // the map that the numbers belong to, less its place
-  reg [10:0] width_left, chans_left;
-  reg [20:0] plane, plane_part;
-  reg [23:0] total, total_part;
-  reg added;
+  // ---- the map that leaves: its bytes
   wire [13:0] map_chans_m1 = unload_map[`MAP_CHANS_M1];
   wire [9:0] chans_m1 = map_chans_m1[9:0];  // a map that leaves has 1024 at most
-  wire [28:0] size_now = {chans_m1, unload_map[`MAP_HEIGHT_M1], unload_map[`MAP_WIDTH_M1]};
-  wire [10:0] height = {2'd0, unload_map[`MAP_HEIGHT_M1]} + 11'd1;
-  wire [10:0] width = {1'b0, unload_map[`MAP_WIDTH_M1]} + 11'd1;
-  wire [10:0] chans = {1'b0, chans_m1} + 11'd1;
-  wire changed = sized != size_now;
-  wire plane_done = width_left == 11'd0;
-  wire sum_done = chans_left == 11'd0;
-  always @(posedge clk) begin
-    if (rst) begin
-      sized <= 29'd0;
-      added <= 1'b0;
-    end else begin
-      sized <= size_now;
-      added <= !changed && plane_done && sum_done;
-    end
-  end
-  always @(posedge clk) begin
-    if (changed || rst) begin
-      width_left <= width;
-      chans_left <= chans;
-      plane      <= 21'd0;
-      plane_part <= {10'd0, height};
-      total      <= 24'd0;
-    end else if (!plane_done) begin
-      width_left <= width_left >> 1;
-      plane      <= width_left[0] ? plane + plane_part : plane;
-      plane_part <= plane_part << 1;
-      total_part <= {3'd0, width_left[0] ? plane + plane_part : plane};
-    end else if (!sum_done) begin
-      chans_left <= chans_left >> 1;
-      total      <= chans_left[0] ? total + total_part : total;
-      total_part <= total_part << 1;
-    end
-  end
-  assign store_req = {unload_owner, unload_words ? {total[21:0], 2'd0} : total, unload_adr};
+  wire sized;
+  wire [23:0] size;
+  map_size u_size (
+      .clk(clk),
+      .rst(rst),
+      .start(unload_start),
+      .chans_m1(chans_m1),
+      .height_m1(unload_map[`MAP_HEIGHT_M1]),
+      .width_m1(unload_map[`MAP_WIDTH_M1]),
+      .valid(sized),
+      .bytes(size)
+  );
+  assign store_req = {unload_owner, unload_words ? {size[21:0], 2'd0} : size, unload_adr};
 
   wire read_done;
   reg read_start, read_over, store_over, wanted;
@@ -155,9 +104,8 @@ module map_mover #(
       store_over      <= 1'b0;
     end else begin
       read_start <= unload_start;
-      wanted <= ((unload_start && unload_store) || wanted) && !added;
-      store_req_valid <= (((unload_start && unload_store) || wanted) && added) ||
-          (store_req_valid && !store_req_ready);
+      wanted <= (unload_start && unload_store) || (wanted && !sized);
+      store_req_valid <= (wanted && sized) || (store_req_valid && !store_req_ready);
       read_over <= !unload_start && !unload_done && (read_over || read_done);
       store_over <= !unload_start && !unload_done && (store_over || store_done);
     end
@@ -179,37 +127,119 @@ module map_mover #(
       .open(open)
   );
 
-  result_reader #(
-      .AHB_W(AHB_W),
-      .PATH (PATH)
-  ) u_unload (
-      .clk(clk),
-      .rst(rst),
-      .stop(stop),
-      .start(read_start),
-      .base_row(unload_map[`MAP_BASE]),
-      .chans_m1(chans_m1),
-      .height_m1(unload_map[`MAP_HEIGHT_M1]),
-      .width_m1(unload_map[`MAP_WIDTH_M1]),
-      .words(unload_words),
-      .apart(unload_apart),
-      .dest(unload_store),
-      .unload_req(reads),
-      .unload_word(unload_word),
-      .unload_gnt(unload_gnt && open),
-      .unload_data(unload_data),
-      .chan_end(chan_end),
-      .result_valid(result_valid),
-      .result_ready(result_ready),
-      .result_data(result_data),
-      .store_valid(store_valid),
-      .store_ready(store_ready),
-      .store_data(store_data),
-      .busy(unload_busy),
-      .done(read_done)
-  );
+  generate
+    if (NARROW != 0) begin : g_narrow
+      piece_writer u_load (
+          .clk(clk),
+          .rst(rst),
+          .stop(stop),
+          .start(load_start),
+          .base_row(load_map[`MAP_BASE]),
+          .chans_m1(load_map[`MAP_CHANS_M1]),
+          .height_m1(load_map[`MAP_HEIGHT_M1]),
+          .width_m1(load_map[`MAP_WIDTH_M1]),
+          .pixel_valid(pixel_valid),
+          .pixel_ready(pixel_ready),
+          .pixel_data(pixel_beat[`BEAT_DATA]),
+          .pixel_off(pixel_beat[`BEAT_OFF]),
+          .pixel_cnt(pixel_beat[`BEAT_CNT]),
+          .load_req(load_req),
+          .load_word(load_word),
+          .load_be(load_be),
+          .load_data(load_data),
+          .load_gnt(load_gnt),
+          .busy(load_busy),
+          .done(load_done)
+      );
+      piece_reader u_unload (
+          .clk(clk),
+          .rst(rst),
+          .stop(stop),
+          .begin_map(unload_start),
+          .start(read_start),
+          .base_row(unload_map[`MAP_BASE]),
+          .chans_m1(chans_m1),
+          .height_m1(unload_map[`MAP_HEIGHT_M1]),
+          .width_m1(unload_map[`MAP_WIDTH_M1]),
+          .words(unload_words),
+          .apart(unload_apart),
+          .dest(unload_store),
+          .unload_req(reads),
+          .unload_word(unload_word),
+          .unload_gnt(unload_gnt && open),
+          .unload_data(unload_data),
+          .chan_end(chan_end),
+          .result_valid(result_valid),
+          .result_ready(result_ready),
+          .result_data(result_data),
+          .store_valid(store_valid),
+          .store_ready(store_ready),
+          .store_data(store_data),
+          .busy(unload_busy),
+          .done(read_done)
+      );
+      if (AHB_W != 32 || PATH != 16) begin : g_illegal
+        ILLEGAL_NARROW_NEEDS_BUS_32_PATH_16 u_illegal ();
+      end
+    end else begin : g_wide
+      pixel_writer #(
+          .AHB_W(AHB_W),
+          .PATH (PATH)
+      ) u_load (
+          .clk(clk),
+          .rst(rst),
+          .stop(stop),
+          .start(load_start),
+          .base_row(load_map[`MAP_BASE]),
+          .chans_m1(load_map[`MAP_CHANS_M1]),
+          .height_m1(load_map[`MAP_HEIGHT_M1]),
+          .width_m1(load_map[`MAP_WIDTH_M1]),
+          .pixel_valid(pixel_valid),
+          .pixel_ready(pixel_ready),
+          .pixel_data(pixel_beat[`BEAT_DATA]),
+          .pixel_off(pixel_beat[`BEAT_OFF]),
+          .pixel_cnt(pixel_beat[`BEAT_CNT]),
+          .load_req(load_req),
+          .load_word(load_word),
+          .load_be(load_be),
+          .load_data(load_data),
+          .load_gnt(load_gnt),
+          .busy(load_busy),
+          .done(load_done)
+      );
+      result_reader #(
+          .AHB_W(AHB_W),
+          .PATH (PATH)
+      ) u_unload (
+          .clk(clk),
+          .rst(rst),
+          .stop(stop),
+          .start(read_start),
+          .base_row(unload_map[`MAP_BASE]),
+          .chans_m1(chans_m1),
+          .height_m1(unload_map[`MAP_HEIGHT_M1]),
+          .width_m1(unload_map[`MAP_WIDTH_M1]),
+          .words(unload_words),
+          .apart(unload_apart),
+          .dest(unload_store),
+          .unload_req(reads),
+          .unload_word(unload_word),
+          .unload_gnt(unload_gnt && open),
+          .unload_data(unload_data),
+          .chan_end(chan_end),
+          .result_valid(result_valid),
+          .result_ready(result_ready),
+          .result_data(result_data),
+          .store_valid(store_valid),
+          .store_ready(store_ready),
+          .store_data(store_data),
+          .busy(unload_busy),
+          .done(read_done)
+      );
+    end
+  endgenerate
 
-  wire unused = &{1'b0, pixel_beat[`BEAT_LAST], map_chans_m1[13:10]};
+  wire unused = &{1'b0, map_chans_m1[13:10]};
 
 endmodule
 

@@ -6,7 +6,7 @@
 // storage (list_reader, word_source). layer_decode turns each layer into a descriptor; dispatcher
 // passes it to fetch_ctrl and the loaders, which run ahead, and to a queue, from which layer_runner
 // starts one layer at a time. In a stream prefetch_ctrl requests the pixels of the next inference
-// ahead of time. error_ctrl and watchdog decide what ends a run before its time.
+// ahead of time. run_state decides what ends a run before its time.
 // Handshake: commands and events are pulses; everything else is valid/ready. After an error in host
 // mode layer words are discarded, layer by layer, until the host acknowledges.
 `resetall
@@ -22,21 +22,26 @@ module control #(
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
-    // rows of the AI RAM, the weight buffer and the tile buffer, bytes of a tile word
+    // rows of the AI RAM, the weight buffer and the tile buffer, bytes of a tile word, 64 at most
     parameter AI_RAM_ROWS = 32768,
     parameter WBUF_ROWS   = 1024,
     parameter TILE_ROWS   = 32,
-    parameter TILE_W      = 64,
+    parameter TILE_WORD   = 64,
     // there is an engine for pooling tasks
     parameter POOLS       = 1,
     // there are lanes for products of float16 matrices
     parameter FP16        = 0,
+    // sums may leave as 32 bits
+    parameter OUT32       = 1,
     // weights may be kept in the AI RAM
     parameter KEEP        = 0,
     parameter FLAT        = 0,
     // channels whose parameters there is room for
     parameter PARAM_CHANS = 2048,
-    // derived, not to be set
+    // derived, not to be set: layers between decoder and array, one for every four lanes: a small array
+    // computes longer than the weights and tables of a later layer take
+    parameter QUEUE       = (N_Y * N_Z < 8) ? 1 : (N_Y * N_Z < 16) ? 2 : 4,
+    // widths of a bus offset and a count
     parameter OW          = $clog2(AHB_W / 8),
     parameter CW          = OW + 1
 ) (
@@ -114,10 +119,9 @@ module control #(
   wire list_word_valid, list_take, list_mode, committed, list_last, list_parity, moved_on;
   wire [63:0] list_word;
   wire [ 9:0] list_index;
-  // ---- word_source, list_check, error_ctrl, watchdog
-  wire dec_word_valid, list_changed, refuse, trouble, refused, hold, error, stuck;
+  // ---- word_source, list_check, run_state
+  wire dec_word_valid, list_changed, refuse, trouble, refused, hold, error, busy;
   wire [9:0] list_changed_index, host_index;
-  wire [ 2:0] stuck_waits;
   wire [63:0] dec_word_data;
   // ---- layer_decode
   wire dec_word_ready, collected, dec_idle, dec_err, d_valid;
@@ -134,38 +138,10 @@ module control #(
   wire [PRW-1:0] prow_base, prow_freed;
   wire [`MAP_BITS-1:0] unload_map;
 
-  wire [`MOVES_BITS-1:0] storing = desc[`DESC_MOVES];
-  wire stores = storing[`MOVES_STORE];
   wire go_on = committed && cfg[`CFG_MORE];
-  assign unload = {
-    pix_loading,
-    waits_output,
-    desc[`DESC_OCS],
-    desc[`DESC_OUT32],
-    desc[`DESC_INF],
-    desc[`DESC_IDX],
-    list_mode || stores,
-    stores ? storing[`MOVES_STORE_ADR] : cfg[`CFG_RES_ADR],
-    unload_map
-  };
   assign keeping = {reuse, keep, prow_freed, prow_base};
 
-  // ---- state
-  wire busy = list_mode || !idle || !q_empty || !dec_idle || d_valid || fetch_busy ||
-      weight_load_busy || param_load_busy || dec_err || refused || (arg_valid && !hold);
-  wire fc_now = desc[`DESC_MODE] == `MODE_FC && runs;
-  wire [9:0] layer = desc[`DESC_IDX];  // 0 when there is none
-  assign status = {
-    waits_pixels || waits_output || pix_loading,
-    runs,
-    layer,
-    reuse,
-    list_mode ? fc_reached : fc_now,
-    hold,
-    flush,
-    busy
-  };
-  assign events = {error, npix_take, inf_next, layer_done, inf_kept, inf_done, calc_done};
+  assign events  = {error, npix_take, inf_next, layer_done, inf_kept, inf_done, calc_done};
 
   list_reader #(
       .AHB_W(AHB_W)
@@ -233,52 +209,55 @@ module control #(
       .hold(hold)
   );
 
-  error_ctrl u_errors (
-      .clk(clk),
-      .rst(rst),
-      .flush(flush),
-      .start(start),
-      .inf_over(inf_over),
-      .go_on(go_on),
-      .bus_err(bus_err),
-      .bus_fault(bus_fault),
-      .list_empty(!list_valid && !list_word_valid && !traffic[`TRAFFIC_READING]),
-      .list_index(list_index),
-      .dec_waits(dec_word_ready),
-      .dec_err(dec_err),
-      .dec_err_code(dec_err_code),
-      .dec_err_index(load_desc[`DESC_IDX]),
-      .list_changed(list_changed),
+  run_state u_state (
+      .clk               (clk),
+      .rst               (rst),
+      .cfg               (cfg),
+      .start             (start),
+      .list_mode         (list_mode),
+      .list_index        (list_index),
+      .list_comes        (list_valid || list_word_valid),
+      .host_comes        (arg_valid && !hold),
+      .dec_word_ready    (dec_word_ready),
+      .dec_idle          (dec_idle),
+      .dec_err           (dec_err),
+      .dec_err_code      (dec_err_code),
+      .dec_err_index     (load_desc[`DESC_IDX]),
+      .list_changed      (list_changed),
       .list_changed_index(list_changed_index),
-      .stuck(stuck),
-      .stuck_waits(stuck_waits),
-      .waiting(waiting),
-      .layer(layer),
-      .drained(idle && q_empty && !d_valid && dec_word_ready),
-      .refuse(refuse),
-      .trouble(trouble),
-      .refused(refused),
-      .error(error),
-      .err(err)
-  );
-
-  // words of an unfinished layer, and results that nobody takes, are for the host to move
-  wire own_work = list_mode || !q_empty || d_valid || !dec_word_ready || !idle || fetch_busy ||
-      weight_load_busy || param_load_busy;
-  watchdog u_watchdog (
-      .clk(clk),
-      .rst(rst),
-      .limit(cfg[`CFG_WATCHDOG]),
-      .works(own_work && (list_mode || stores || !waits_output)),
-      .progress(moves || traffic[`TRAFFIC_READ_BEAT] || traffic[`TRAFFIC_WRITE_BEAT] || layer_done),
-      .flush(flush),
-      .waiting(waiting),
-      .waits_pixels(waits_pixels),
-      .waits_array(runs),
-      .waits_output(waits_output),
-      .stuck(stuck),
-      .waits(stuck_waits),
-      .give_up(give_up)
+      .d_valid           (d_valid),
+      .fetch_busy        (fetch_busy),
+      .weight_load_busy  (weight_load_busy),
+      .param_load_busy   (param_load_busy),
+      .q_empty           (q_empty),
+      .idle              (idle),
+      .desc              (desc),
+      .runs              (runs),
+      .waits_pixels      (waits_pixels),
+      .waits_output      (waits_output),
+      .pix_loading       (pix_loading),
+      .layer_done        (layer_done),
+      .inf_over          (inf_over),
+      .go_on             (go_on),
+      .fc_reached        (fc_reached),
+      .reuse             (reuse),
+      .hold              (hold),
+      .flush             (flush),
+      .moves             (moves),
+      .traffic           (traffic),
+      .bus_err           (bus_err),
+      .bus_fault         (bus_fault),
+      .waiting           (waiting),
+      .refuse            (refuse),
+      .trouble           (trouble),
+      .refused           (refused),
+      .give_up           (give_up),
+      .busy              (busy),
+      .status            (status),
+      .error             (error),
+      .err               (err),
+      .unload_map        (unload_map),
+      .unload            (unload)
   );
 
   layer_decode #(
@@ -289,9 +268,10 @@ module control #(
       .AI_RAM_ROWS(AI_RAM_ROWS),
       .WBUF_ROWS  (WBUF_ROWS),
       .TILE_ROWS  (TILE_ROWS),
-      .TILE_W     (TILE_W),
+      .TILE_WORD  (TILE_WORD),
       .POOLS      (POOLS),
       .FP16       (FP16),
+      .OUT32      (OUT32),
       .KEEP       (KEEP),
       .FLAT       (FLAT)
   ) u_decode (
@@ -320,7 +300,8 @@ module control #(
   dispatcher #(
       .N_Z      (N_Z),
       .WBUF_ROWS(WBUF_ROWS),
-      .PAR_ROWS (PARAM_CHANS / N_Z)
+      .PAR_ROWS (PARAM_CHANS / N_Z),
+      .QUEUE    (QUEUE)
   ) u_dispatch (
       .clk(clk),
       .rst(rst),
@@ -438,7 +419,7 @@ module control #(
       .inf_next(inf_next)
   );
 
-  wire unused = &{1'b0, boundary, traffic, storing};
+  wire unused = &{1'b0, boundary, traffic};
 
 `ifdef FORMAL_control
   `include "control_props.vh"

@@ -3,9 +3,9 @@
 // dispatcher: passes each decoded layer to the units that need it.
 //
 // How it works: a descriptor goes to fetch_ctrl, to the weight and the parameter loader, which run
-// ahead, and into a queue of four for the array, in registers. Each takes it when it is free; the decoder
-// continues when all have taken it. weight_keep decides whether a stream's weights stay in the
-// buffer; if they do, the weight loader is skipped.
+// ahead, and into the array's queue, in registers. Each takes it when it is free; the decoder continues
+// when all have taken it, so one layer more than the queue holds is fetched ahead. weight_keep decides
+// whether a stream's weights stay in the buffer; if they do, the weight loader is skipped.
 // Handshake: d is valid/ready; fetch_start, weight_load_start and param_load_start are given while
 // the busy of each is low; the queue is valid with q_pop. A layer walks to the head for some cycles:
 // q_empty, not q_valid, tells whether layers are left.
@@ -18,7 +18,9 @@ module dispatcher #(
     // output channels of the array, rows of the weight buffer and the parameter buffer
     parameter N_Z       = 4,
     parameter WBUF_ROWS = 1024,
-    parameter PAR_ROWS  = 2048 / N_Z
+    parameter PAR_ROWS  = 2048 / N_Z,
+    // layers in the queue, the one at work among them
+    parameter QUEUE     = 4
 ) (
     // clock, synchronous reset, drop everything
     input  wire                  clk,
@@ -84,7 +86,7 @@ module dispatcher #(
   // between layers the data path sees zeros, not what is left in the queue
   fifo_regs #(
       .WIDTH(`DESC_BITS),
-      .DEPTH(4)
+      .DEPTH(QUEUE)
   ) u_queue (
       .clk      (clk),
       .rst      (rst),

@@ -4,8 +4,9 @@
 //
 // How it works: word 0 goes into registers. Kernel and pool are checked here too, and the window of
 // a pooling task, for what is allowed depends on the flags. The first check that fails gives the
-// code: flags, kernel, pool. layer_moves holds what moves between the storage and the AI RAM.
-// Handshake: load comes with word 0, load_8 with word 8; bad is valid behind the last word.
+// code: flags, kernel, pool. layer_moves holds what moves between the storage and the AI RAM, pool_check
+// the window.
+// Handshake: load comes with word 0, load_6 and load_8 with theirs; bad is valid behind the last word.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,6 +20,8 @@ module layer_flags #(
     parameter POOLS = 1,
     // there are lanes for products of float16 matrices
     parameter FP16  = 0,
+    // sums may leave as 32 bits
+    parameter OUT32 = 1,
     // weights may be kept in the AI RAM
     parameter KEEP  = 0
 ) (
@@ -35,9 +38,14 @@ module layer_flags #(
     input  wire [            2:0] ends,
     output wire [`MOVES_BITS-1:0] moves,
     output wire                   bad_store,
-    // a pooling task; with a window that cannot be
-    input  wire                   pools,
-    input  wire                   bad_window,
+    // word 6: a pooling task; its window, in one direction (pool_check)
+    input  wire                   load_6,
+    output wire                   pools,
+    output wire [`PTASK_BITS-1:0] window,
+    input  wire                   side,
+    output wire [            3:0] pad,
+    output wire [            3:0] kernel_m1,
+    output wire [            4:0] stride,
     // flags; fp16: a product of float16 matrices, of float32 results
     output reg                    int_en,
     output reg                    dw,
@@ -49,7 +57,7 @@ module layer_flags #(
     output reg                    one,
     output reg                    in_xor,
     output reg                    w_xor,
-    output reg                    out32,
+    output wire                   out32,
     output wire [            1:0] fp16,
     output wire                   kept,
     // rows between the channel groups of the output, of the input, as words 8 and 7 say
@@ -58,7 +66,7 @@ module layer_flags #(
     output reg  [            7:0] bad
 );
 
-  reg fp16_q, fp32_q, kept_q;
+  reg fp16_q, fp32_q, kept_q, out32_q;
   always @(posedge clk) begin
     if (load) begin
       {fp16_q, fp32_q} <= {w_data[`ARG_FP16], w_data[`ARG_FP32]};
@@ -73,7 +81,7 @@ module layer_flags #(
       one              <= w_data[`ARG_EW_ONE];
       in_xor           <= w_data[`ARG_IN_XOR];
       w_xor            <= w_data[`ARG_W_XOR];
-      out32            <= w_data[`ARG_OUT32];
+      out32_q          <= w_data[`ARG_OUT32];
       apart            <= {w_data[`ARG_OUT_STRIDED], w_data[`ARG_IN_STRIDED]};
     end
   end
@@ -94,6 +102,20 @@ module layer_flags #(
       .bad_place(bad_store)
   );
 
+  wire bad_window;
+  pool_check u_pool (
+      .clk       (clk),
+      .take      (load_6),
+      .word      (w_data),
+      .pools     (pools),
+      .window    (window),
+      .bad_window(bad_window),
+      .side      (side),
+      .pad       (pad),
+      .kernel_m1 (kernel_m1),
+      .stride    (stride)
+  );
+
   wire taps = kernel_type == 3'd1;
   wire bad_task, bad_fp16;
   generate
@@ -111,6 +133,9 @@ module layer_flags #(
       assign bad_task = pools;
     end
   endgenerate
+  // where there are none, the bit is a constant that takes their logic out of the device
+  assign out32 = (OUT32 != 0) && out32_q;
+  wire bad_out32 = (OUT32 == 0) && out32_q;
   // a pooling task has no weights
   assign kept = (KEEP != 0) && kept_q;
   wire bad_kept = kept_q && (KEEP == 0 || pools);
@@ -122,7 +147,7 @@ module layer_flags #(
   wire bad_apart = (apart[0] && load_any) || (apart[1] && store_any) ||
       (apart != 2'b00 && (fc || out32 || fp16_q));
   always @* begin
-    if (bad_kinds || bad_task || bad_fp16 || bad_moves || bad_kept || bad_apart)
+    if (bad_kinds || bad_task || bad_fp16 || bad_out32 || bad_moves || bad_kept || bad_apart)
       bad = `ERROR_BAD_FLAGS;
     else if (kernel_type > 3'd1 || ((fc || pools || fp16[0]) && taps) || (ew && !taps))
       bad = `ERROR_BAD_KERNEL;

@@ -9,6 +9,7 @@
 // layer goes line by line (pixel_lines), and its layer begins with the first one. The registers keep
 // the address that was taken; the address of a prefetch becomes AI_PIX_ADR later. A layer that loads
 // its own map asks for it when its turn has come; prefetch_ctrl keeps the next inference away then.
+// The map stands in a register, which has it before the load starts.
 // Handshake: begin_run and move_on are pulses; ready stays until take. pixel_req is valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -48,7 +49,7 @@ module pixel_ctrl (
     output wire [ `REQ_BITS-1:0] pixel_req,
     // load of the map
     output wire                  load_start,
-    output wire [ `MAP_BITS-1:0] load_map,
+    output reg  [ `MAP_BITS-1:0] load_map,
     input  wire                  load_done
 );
 
@@ -106,12 +107,18 @@ module pixel_ctrl (
   wire line_req_valid, line_start, lines_done;
   wire [9:0] lines;
   wire [`REQ_BITS-1:0] line_req;
-  wire [`MAP_BITS-1:0] line_map;
+  wire [14:0] row;
+  // the map, less one where the writer wants it so: 1..9216 channels, 1..512 lines, 1..1024 wide
+  wire [13:0] chans_m1 = shape[`SHAPE_C] - 14'd1;
+  wire [9:0] height_m1 = shape[`SHAPE_H] - 10'd1;
+  wire [10:0] width_m1 = shape[`SHAPE_W] - 11'd1;
   pixel_lines u_lines (
       .clk       (clk),
       .rst       (rst || flush),
       .start     (state == P_ASK && by_lines),
       .shape     (shape),
+      .chans_m1  (chans_m1[10:0]),              // of a 3x3 layer: 1023 at most
+      .height_m1 (height_m1),
       .adr       (adr),
       .owner     (owner),
       .allow     (state == P_FILL),
@@ -119,7 +126,7 @@ module pixel_ctrl (
       .req_ready (pixel_req_ready),
       .req       (line_req),
       .load_start(line_start),
-      .load_map  (line_map),
+      .row       (row),
       .load_done (load_done),
       .lines     (lines),
       .done      (lines_done)
@@ -168,13 +175,15 @@ module pixel_ctrl (
     first_shape <= first_valid ? new_shape : first_shape;
   end
 
-  // the map, minus one where the writer wants it so: 1..9216 channels, 1..512 lines, 1..1024 wide
-  wire [13:0] chans = shape[`SHAPE_C] - 14'd1;
-  wire [ 9:0] height = shape[`SHAPE_H] - 10'd1;
-  wire [10:0] width = shape[`SHAPE_W] - 11'd1;
-  assign load_map = by_lines ? line_map : {width[9:0], height[8:0], chans, shape[`SHAPE_SRC]};
+  // of a map by lines each line of a channel is a map
+  always @(posedge clk) begin
+    load_map[`MAP_BASE]      <= by_lines ? row : shape[`SHAPE_SRC];
+    load_map[`MAP_WIDTH_M1]  <= width_m1[9:0];
+    load_map[`MAP_HEIGHT_M1] <= by_lines ? 9'd0 : height_m1[8:0];
+    load_map[`MAP_CHANS_M1]  <= by_lines ? 14'd0 : chans_m1;
+  end
 
-  wire unused = &{1'b0, first_desc, layer_desc, moves, height[9], width[10]};
+  wire unused = &{1'b0, first_desc, layer_desc, moves, height_m1[9], width_m1[10]};
 
 endmodule
 

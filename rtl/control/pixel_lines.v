@@ -7,8 +7,8 @@
 // loads as far as the channel of the DMAC takes them. The bytes of a channel, lines times width, are
 // added up bit by bit before the first request. Maps are wider than 32 pixels: a channel a row.
 // Handshake: start is a pulse; desc stays until done. Requests are valid/ready. Loads begin with
-// allow, each waits for load_done of the one before; lines counts the lines that are there, all
-// channels of them, done comes with the last one.
+// allow, each waits for load_done of the one before; row is where the line begins. lines counts the
+// lines that are there, all channels of them, done comes with the last one.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -18,9 +18,11 @@ module pixel_lines (
     // clock, synchronous reset
     input  wire                   clk,
     input  wire                   rst,
-    // begin; the layer whose map it is; first byte in the storage, whose transfer it is
+    // begin; the map, its channels and lines less one; first byte in the storage, whose transfer it is
     input  wire                   start,
     input  wire [`SHAPE_BITS-1:0] shape,
+    input  wire [           10:0] chans_m1,
+    input  wire [            9:0] height_m1,
     input  wire [           31:0] adr,
     input  wire [`OWNER_BITS-1:0] owner,
     // the place in the AI RAM is free
@@ -31,20 +33,17 @@ module pixel_lines (
     output wire [  `REQ_BITS-1:0] req,
     // load of a line
     output reg                    load_start,
-    output wire [  `MAP_BITS-1:0] load_map,
+    output reg  [           14:0] row,
     input  wire                   load_done,
     // lines that are there; the last one is
     output reg  [            9:0] lines,
     output wire                   done
 );
 
-  wire [13:0] chans = shape[`SHAPE_C];
-  wire [10:0] n_c = chans[10:0];  // of a 3x3 layer: 1024 at most
   wire [10:0] n_w = shape[`SHAPE_W];
   wire [ 9:0] n_h = shape[`SHAPE_H];
-  wire [14:0] ics = {1'b0, shape[`SHAPE_ICS]};
-  wire [14:0] irl = {10'd0, shape[`SHAPE_IRL]};
-  wire [10:0] width_m1 = n_w - 11'd1;
+  wire [13:0] ics = shape[`SHAPE_ICS];
+  wire [ 4:0] irl = shape[`SHAPE_IRL];
 
   // ---- bytes of a channel: 512 lines of 960 at most
   reg  [ 9:0] left;
@@ -71,38 +70,32 @@ module pixel_lines (
   reg [10:0] ask_c;
   reg [ 9:0] ask_y;
   reg [31:0] ask_adr, ask_line;
-  wire        ask_end = ask_c == n_c - 11'd1;
+  wire        ask_end = ask_c == chans_m1;
   wire        asked = req_valid && req_ready;
-  wire [31:0] next_line = ask_line + {21'd0, n_w};
+  wire [31:0] ask_next = (ask_end ? ask_line : ask_adr) + {12'd0, ask_end ? {9'd0, n_w} : plane};
   assign req_valid = asking && !adding;
   assign req = {owner, 13'd0, n_w, ask_adr};
   always @(posedge clk) begin
     if (rst) asking <= 1'b0;
-    else asking <= start || (asking && !(asked && ask_end && ask_y == n_h - 10'd1));
+    else asking <= start || (asking && !(asked && ask_end && ask_y == height_m1));
   end
   always @(posedge clk) begin
-    if (start) begin
-      ask_c    <= 11'd0;
-      ask_y    <= 10'd0;
-      ask_adr  <= adr;
-      ask_line <= adr;
-    end else if (asked) begin
-      ask_c    <= ask_end ? 11'd0 : ask_c + 11'd1;
-      ask_y    <= ask_end ? ask_y + 10'd1 : ask_y;
-      ask_adr  <= ask_end ? next_line : ask_adr + {12'd0, plane};
-      ask_line <= ask_end ? next_line : ask_line;
-    end
+    if (start || (asked && ask_end)) ask_c <= 11'd0;
+    else ask_c <= asked ? ask_c + 11'd1 : ask_c;
+    if (start) ask_y <= 10'd0;
+    else ask_y <= (asked && ask_end) ? ask_y + 10'd1 : ask_y;
+    ask_adr  <= (start || asked) ? (start ? adr : ask_next) : ask_adr;
+    ask_line <= (start || (asked && ask_end)) ? (start ? adr : ask_next) : ask_line;
   end
 
   // ---- loads: the line that is loaded, and the row where it begins in channel 0
   reg loading, waiting;
   reg [10:0] load_c;
-  reg [14:0] row, line_row;
-  wire load_end = load_c == n_c - 11'd1;
+  reg [14:0] line_row;
+  wire load_end = load_c == chans_m1;
   wire loaded = waiting && load_done;
-  wire last_line = lines == n_h - 10'd1;
-  wire [14:0] next_row = line_row + irl;
-  assign load_map = {width_m1[9:0], 9'd0, 14'd0, row};
+  wire last_line = lines == height_m1;
+  wire [14:0] next_row = (load_end ? line_row : row) + (load_end ? {10'd0, irl} : {1'b0, ics});
   assign done = loaded && load_end && last_line;
   always @(posedge clk) begin
     if (rst) begin
@@ -116,22 +109,15 @@ module pixel_lines (
     end
   end
   always @(posedge clk) begin
-    if (start || rst) begin
-      load_c   <= 11'd0;
-      lines    <= 10'd0;
-      row      <= shape[`SHAPE_SRC];
-      line_row <= shape[`SHAPE_SRC];
-    end else if (loaded) begin
-      load_c   <= load_end ? 11'd0 : load_c + 11'd1;
-      lines    <= load_end ? lines + 10'd1 : lines;
-      row      <= load_end ? next_row : row + ics;
-      line_row <= load_end ? next_row : line_row;
-    end else begin
-      load_c <= load_c;
-    end
+    if (start || rst || (loaded && load_end)) load_c <= 11'd0;
+    else load_c <= loaded ? load_c + 11'd1 : load_c;
+    if (start || rst) lines <= 10'd0;
+    else lines <= (loaded && load_end) ? lines + 10'd1 : lines;
+    row <= (start || loaded) ? (start ? shape[`SHAPE_SRC] : next_row) : row;
+    line_row <= (start || (loaded && load_end)) ? (start ? shape[`SHAPE_SRC] : next_row) : line_row;
   end
 
-  wire unused = &{1'b0, shape, width_m1[10], chans[13:11]};
+  wire unused = &{1'b0, shape};
 
 endmodule
 

@@ -3,13 +3,15 @@
 // host_port: the host's way to the device, AHB slave, registers and performance counters.
 //
 // How it works: the slave turns bus accesses into register accesses and accesses of the AI RAM
-// window. Registers hold the configuration and start work; counters say where the cycles went.
+// window. Registers hold the configuration and start work; counters say where the cycles went. Without
+// them (PERF = 0) finished inferences are counted alone, for the host follows a stream by these.
 // Handshake: AHB as in ahb_slave; arg and result are valid/ready, the window holds window_req until
 // window_ack; everything else is levels and pulses.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
+`include "openkpu_regs.vh"
 
 module host_port #(
     // pixels and output channels of the array, data width of the bus to the storage: for AI_CONFIG
@@ -18,6 +20,8 @@ module host_port #(
     parameter AHB_W       = 32,
     // 64-byte rows of the AI RAM
     parameter AI_RAM_ROWS = 32768,
+    // 1: performance counters; 0: that of finished inferences alone, of 32 bits
+    parameter PERF        = 1,
     // 1: only privileged writes are taken
     parameter PRIVILEGED  = 0
 ) (
@@ -146,30 +150,45 @@ module host_port #(
   wire draining = status[`STATUS_WAITING_DRAIN] && !wait_tile && !wait_weight;
   wire reading = traffic[`TRAFFIC_READING];
 
-  perf #(
-      .LANES(N_Y * N_Z)
-  ) u_perf (
-      .clk(clk),
-      .rst(rst),
-      .clear(host[`HOST_START] || host[`HOST_SOFT_RESET]),
-      .busy(status[`STATUS_BUSY]),
-      .issued(work[`WORK_ISSUED]),
-      .wait_input(wait_tile),
-      .wait_weight(wait_weight),
-      .wait_output(work[`WORK_WAIT_OUTPUT] || draining),
-      .wait_bus(status[`STATUS_WAITING_BUS] || (reading && !status[`STATUS_WAITING_DRAIN])),
-      .bus_reading(reading),
-      .macs_issued(work[`WORK_MACS_ISSUED]),
-      .macs_gated(work[`WORK_MACS_GATED]),
-      .layer_done(events[`EVENT_LAYER_DONE]),
-      .inf_done(events[`EVENT_INF_DONE]),
-      .inf_kept(events[`EVENT_INF_KEPT]),
-      .read_beat(traffic[`TRAFFIC_READ_BEAT]),
-      .write_beat(traffic[`TRAFFIC_WRITE_BEAT]),
-      .index(perf_index),
-      .value(perf_value),
-      .carry(perf_carry)
-  );
+  generate
+    if (PERF != 0) begin : g_perf
+      perf #(
+          .LANES(N_Y * N_Z)
+      ) u_perf (
+          .clk(clk),
+          .rst(rst),
+          .clear(host[`HOST_START] || host[`HOST_SOFT_RESET]),
+          .busy(status[`STATUS_BUSY]),
+          .issued(work[`WORK_ISSUED]),
+          .wait_input(wait_tile),
+          .wait_weight(wait_weight),
+          .wait_output(work[`WORK_WAIT_OUTPUT] || draining),
+          .wait_bus(status[`STATUS_WAITING_BUS] || (reading && !status[`STATUS_WAITING_DRAIN])),
+          .bus_reading(reading),
+          .macs_issued(work[`WORK_MACS_ISSUED]),
+          .macs_gated(work[`WORK_MACS_GATED]),
+          .layer_done(events[`EVENT_LAYER_DONE]),
+          .inf_done(events[`EVENT_INF_DONE]),
+          .inf_kept(events[`EVENT_INF_KEPT]),
+          .read_beat(traffic[`TRAFFIC_READ_BEAT]),
+          .write_beat(traffic[`TRAFFIC_WRITE_BEAT]),
+          .index(perf_index),
+          .value(perf_value),
+          .carry(perf_carry)
+      );
+    end else begin : g_none
+      // hosts follow a stream by the number of finished inferences
+      localparam [9:0] PLACE = `REG_PERF_INFERENCES - `REG_PERF_TOTAL;
+      reg [31:0] inferences;
+      always @(posedge clk) begin
+        if (rst || host[`HOST_START] || host[`HOST_SOFT_RESET]) inferences <= 32'd0;
+        else inferences <= events[`EVENT_INF_DONE] ? inferences + 32'd1 : inferences;
+      end
+      assign perf_value = (perf_index == PLACE[4:1]) ? {32'd0, inferences} : 64'd0;
+      assign perf_carry = 1'b0;
+      wire unused_perf = &{1'b0, draining, reading};
+    end
+  endgenerate
 
   wire unused = &{1'b0, traffic, work};
 

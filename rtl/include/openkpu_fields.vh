@@ -52,7 +52,7 @@
 `define DESC_S (177)+:(18)  // reduction steps a group, 1..233017 (fc of a 2 MiB map)
 `define DESC_LASTN (195)+:(4)  // valid positions in the last step, 1..9
 `define DESC_G (199)+:(11)  // output groups, 1..1024
-`define DESC_B (210)+:(11)  // groups a block (kept in the weight buffer for all stripes)
+`define DESC_B (210)+:(11)  // groups a block (kept in the weight buffer for all stripes): 8 at most, of a fully connected layer all
 `define DESC_PAD (221)+:(8)  // pad value
 `define DESC_ARGX (229)+:(24)  // arg_x
 `define DESC_SHRX (253)+:(4)  // shr_x
@@ -152,17 +152,22 @@
 `define BEAT_DATA (0)+:(AHB_W)  // the word
 `define BEAT_OFF (AHB_W)+:(OW)  // first byte that counts
 `define BEAT_CNT (AHB_W+OW)+:(CW)  // bytes that count
-`define BEAT_LAST (AHB_W+OW+CW)  // last word of its request
-`define BEAT_BITS (1+AHB_W+OW+CW)
+`define BEAT_BITS (AHB_W+OW+CW)
 
-// What travels with a bus command and comes back with its beats. Uses OW and CW.
-`define DMA_TAG_STOP (0)+:(CW)  // bytes that count in the last word of the request
-`define DMA_TAG_OFF (CW)+:(OW)  // first byte that counts in its first word
-`define DMA_TAG_LAST (CW+OW)  // the request ends with this command
-`define DMA_TAG_FIRST (1+CW+OW)  // the request begins with this command
-`define DMA_TAG_CHAN (2+CW+OW)+:(3)  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
-`define DMA_TAG_OWNER (5+CW+OW)+:(`OWNER_BITS)  // who wants it
-`define DMA_TAG_BITS (5+CW+OW+`OWNER_BITS)
+// Bus word on its way to the FIFO of a read channel. Uses AHB_W, OW = log2(bytes of a bus word).
+`define DMA_WORD_DATA (0)+:(AHB_W)  // the word
+`define DMA_WORD_OFF (AHB_W)+:(OW)  // first byte that counts
+`define DMA_WORD_LESS (AHB_W+OW)+:(OW)  // bytes that count - 1
+`define DMA_WORD_BITS (AHB_W+OW+OW)
+
+// What travels with a bus command and comes back with its beats. Uses OW = log2(bytes of a bus
+// word).
+`define DMA_TAG_TOP (0)+:(OW)  // last byte that counts in the last word of the command
+`define DMA_TAG_OFF (OW)+:(OW)  // first byte that counts in its first word
+`define DMA_TAG_LAST (OW+OW)  // the request ends with this command
+`define DMA_TAG_CHAN (1+OW+OW)+:(3)  // channel: 0 list, 1 bias, 2 weight, 3 pixel, 4 store
+`define DMA_TAG_OWNER (4+OW+OW)+:(`OWNER_BITS)  // who wants it
+`define DMA_TAG_BITS (4+OW+OW+`OWNER_BITS)
 
 // Announcement of a burst command in the cycle in which the AHB master takes it: a bridge
 // requests its read early and learns the length of an INCR burst.
@@ -182,6 +187,11 @@
 `define CMD_WPOP (41)  // each beat takes a word of write data
 `define CMD_TAG (42)+:(TAG_W)  // comes back with the beats
 `define CMD_BITS (42+TAG_W)
+
+// Burst that a channel proposes. Uses TAG_W.
+`define BURST_CMD (0)+:(`CMD_BITS)  // the command
+`define BURST_WRAP (`CMD_BITS)  // it begins beyond the last address
+`define BURST_BITS (1+`CMD_BITS)
 
 // Feature map in the AI RAM, sizes minus one.
 `define MAP_BASE 14:0  // first row
@@ -311,6 +321,77 @@
 `define ERR_WAITS 23:21  // AI_ERR_INFO.waits
 `define ERR_ADDR 55:24  // AI_ERR_ADDR
 `define ERR_BITS 56
+
+// Where the loop nest goes behind an issue, and what is not needed after it: a walker to
+// loop_nest.
+`define MOVE_POS_ON 0  // the next pixels of the stripe, behind the last ones the first
+`define MOVE_STEP_ON 1  // the next reduction step
+`define MOVE_STEP_CLEAR 2  // the first reduction step
+`define MOVE_BACK 3  // of the steps that take turns the first one, for the next pixels: with its entry and row
+`define MOVE_UNIT_ON 4  // the next group or channels
+`define MOVE_UNIT_BACK 5  // the first group of the block
+`define MOVE_GROUP_END 6  // a group of a convolution has seen the stripe
+`define MOVE_PASS_END 7  // all groups of a block have: the next stripe
+`define MOVE_ENTRY_ON 8  // the next tile entry
+`define MOVE_ENTRY_BACK 9  // the first entry of the stripe
+`define MOVE_ROW_ON 10  // the next weight row
+`define MOVE_ROW_BACK 11  // the first weight row of the block
+`define MOVE_ROW_KEEP 12  // the next weight row is where the next block begins
+`define MOVE_FREE_ENTRY 13  // the last use of the entry
+`define MOVE_FREE_ROWS 15:14  // the last use of so many weight rows
+`define MOVE_AGAIN 16  // the same sums leave once more, another byte of them
+`define MOVE_WHOLE 17  // with the sums of this sweep all pixels of their channels are made
+`define MOVE_OVER 18  // the last issue of the layer
+`define MOVE_BITS 19
+
+// The next issue of the array: loop_nest to issue_credits and issue_stage. Uses TW, WW (widths
+// of counters of tile entries and weight rows) and ZW.
+`define ISSUE_ENTRY (0)+:(TW)  // tile entry that it reads, a running count
+`define ISSUE_WROW (TW)+:(WW)  // weight row that it reads, a running count
+`define ISSUE_PROW (TW+WW)+:(11)  // row of its parameters, from the layer's first one on
+`define ISSUE_BANK (11+TW+WW)+:(ZW)  // bank of its weights and parameters (depthwise), of its weights (fully connected)
+`define ISSUE_OPENS (11+TW+WW+ZW)  // first of a sweep over the pixels of a stripe
+`define ISSUE_ENDS (12+TW+WW+ZW)  // last of it
+`define ISSUE_FIRST (13+TW+WW+ZW)  // first reduction step
+`define ISSUE_LAST (14+TW+WW+ZW)  // last reduction step: its sums leave
+`define ISSUE_PLANE (15+TW+WW+ZW)+:(2)  // out32: the byte of the sums that leaves
+`define ISSUE_IDX (17+TW+WW+ZW)+:(6)  // place in the accumulators
+`define ISSUE_POS (23+TW+WW+ZW)+:(6)  // position of the first pixel in the stripe
+`define ISSUE_WIDTH (29+TW+WW+ZW)+:(7)  // pixels of a line of the stripe
+`define ISSUE_LINES (36+TW+WW+ZW)+:(3)  // lines of the stripe; depthwise rows: channels of the row
+`define ISSUE_GX (39+TW+WW+ZW)+:(10)  // column of the computed grid where the stripe begins
+`define ISSUE_GY (49+TW+WW+ZW)+:(9)  // line where it begins
+`define ISSUE_END_X (58+TW+WW+ZW)  // depthwise rows: the last row of a line
+`define ISSUE_END_Y (59+TW+WW+ZW)  // depthwise rows: the last line
+`define ISSUE_CHAN (60+TW+WW+ZW)+:(10)  // first output channel
+`define ISSUE_NZ (70+TW+WW+ZW)+:(ZW+1)  // kernel modules in use; depthwise: lines
+`define ISSUE_TWO (70+TW+WW+ZW+ZW+1)  // takes the depthwise line below as well
+`define ISSUE_TWO_END (71+TW+WW+ZW+ZW+1)  // which is the last one
+`define ISSUE_WHOLE (72+TW+WW+ZW+ZW+1)  // see move
+`define ISSUE_FREE_ENTRIES (73+TW+WW+ZW+ZW+1)+:(2)  // tile entries that are not needed after it
+`define ISSUE_FREE_ROWS (75+TW+WW+ZW+ZW+1)+:(2)  // weight rows that are not needed after it
+`define ISSUE_BITS (77+TW+WW+ZW+ZW+1)
+
+// An issue in registers, for lane_ctrl and column_skew. Uses TE and WA (bits of a tile entry, of
+// a weight row) and ZW.
+`define STAGED_ENTRY (0)+:(TE)  // tile entry
+`define STAGED_WROW (TE)+:(WA)  // weight row
+`define STAGED_WSEL (TE+WA)+:(ZW)  // bank of its weights (depthwise, fully connected)
+`define STAGED_TAPS (TE+WA+ZW)+:(9)  // taps in use, a bit a column
+`define STAGED_POS (9+TE+WA+ZW)+:(6)  // position of the first pixel in the stripe
+`define STAGED_WIDTH (15+TE+WA+ZW)+:(7)  // pixels of a line of the stripe
+`define STAGED_LINES (22+TE+WA+ZW)+:(3)  // lines of the stripe; depthwise rows: channels of the row
+`define STAGED_LEFT (25+TE+WA+ZW)  // the stripe begins at the left edge of the map
+`define STAGED_RIGHT (26+TE+WA+ZW)  // it meets the right edge
+`define STAGED_RIGHT_AT (27+TE+WA+ZW)+:(6)  // column of it that does
+`define STAGED_TOP (33+TE+WA+ZW)  // it begins at the upper edge
+`define STAGED_BOT (34+TE+WA+ZW)  // it meets the lower edge
+`define STAGED_BOT_AT (35+TE+WA+ZW)+:(2)  // line of it that does
+`define STAGED_NZ (37+TE+WA+ZW)+:(ZW+1)  // kernel modules in use
+`define STAGED_TWO (37+TE+WA+ZW+ZW+1)  // lanes from 64 on are the line below
+`define STAGED_TWO_END (38+TE+WA+ZW+ZW+1)  // which is at the lower edge
+`define STAGED_AGAIN (39+TE+WA+ZW+ZW+1)  // a last step once more, which does not count
+`define STAGED_BITS (40+TE+WA+ZW+ZW+1)
 
 // What the write-back needs to know of a group (depthwise: a row). Uses ZW = log2(N_Z).
 `define JOB_LINES (0)+:(3)  // lines of the stripe

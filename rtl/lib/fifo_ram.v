@@ -32,13 +32,15 @@ module fifo_ram #(
     input  wire               out_ready,
     output wire [  WIDTH-1:0] out_data,
     // words held
-    output reg  [COUNT_W-1:0] count
+    output wire [COUNT_W-1:0] count
 );
 
   localparam PTR_W = $clog2(DEPTH);
   localparam LAST_I = DEPTH - 1;
   localparam [PTR_W-1:0] LAST = LAST_I[PTR_W-1:0];
   localparam [COUNT_W-1:0] FULL = DEPTH[COUNT_W-1:0];
+  // a power of two wraps by itself
+  localparam WRAPS = DEPTH != (1 << PTR_W);
 
   generate
     if (DEPTH < 2) begin : g_check
@@ -53,6 +55,11 @@ module fifo_ram #(
   wire push = in_valid && in_ready;
   wire pop = out_valid && out_ready;
   wire fetch = (stored != {COUNT_W{1'b0}}) && (!out_valid || pop);
+  // stored + push - fetch in one adder: push is its carry
+  wire [COUNT_W:0] counted = {stored, 1'b1} + {{COUNT_W{fetch}}, push};
+
+  assign count = stored + {{(COUNT_W - 1) {1'b0}}, out_valid};
+  wire unused = &{1'b0, counted[0]};
 
   assign in_ready = (count != FULL);
 
@@ -76,17 +83,15 @@ module fifo_ram #(
       wr_ptr <= {PTR_W{1'b0}};
       rd_ptr <= {PTR_W{1'b0}};
       stored <= {COUNT_W{1'b0}};
-      count <= {COUNT_W{1'b0}};
       out_valid <= 1'b0;
     end else begin
       if (push) begin
-        wr_ptr <= (wr_ptr == LAST) ? {PTR_W{1'b0}} : wr_ptr + 1'b1;
+        wr_ptr <= (WRAPS && wr_ptr == LAST) ? {PTR_W{1'b0}} : wr_ptr + 1'b1;
       end
       if (fetch) begin
-        rd_ptr <= (rd_ptr == LAST) ? {PTR_W{1'b0}} : rd_ptr + 1'b1;
+        rd_ptr <= (WRAPS && rd_ptr == LAST) ? {PTR_W{1'b0}} : rd_ptr + 1'b1;
       end
-      stored <= stored + {{(COUNT_W - 1) {1'b0}}, push} - {{(COUNT_W - 1) {1'b0}}, fetch};
-      count <= count + {{(COUNT_W - 1) {1'b0}}, push} - {{(COUNT_W - 1) {1'b0}}, pop};
+      stored <= counted[COUNT_W:1];
       out_valid <= fetch || (out_valid && !pop);
     end
   end

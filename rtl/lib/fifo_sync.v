@@ -40,6 +40,8 @@ module fifo_sync #(
   localparam LAST_I = DEPTH - 1;
   localparam [PTR_W-1:0] LAST = LAST_I[PTR_W-1:0];
   localparam [COUNT_W-1:0] FULL = DEPTH[COUNT_W-1:0];
+  // a power of two wraps by itself
+  localparam WRAPS = DEPTH != (1 << PTR_W);
 
   generate
     if (DEPTH < 2) begin : g_check
@@ -52,6 +54,10 @@ module fifo_sync #(
 
   wire push = in_valid && in_ready;
   wire pop = out_valid && out_ready;
+  // count + push - pop in one adder: push is its carry
+  wire [COUNT_W:0] counted = {count, 1'b1} + {{COUNT_W{pop}}, push};
+
+  wire unused = &{1'b0, counted[0]};
 
   assign in_ready  = (count != FULL);
   assign out_valid = (count != {COUNT_W{1'b0}});
@@ -75,16 +81,12 @@ module fifo_sync #(
       count  <= {COUNT_W{1'b0}};
     end else begin
       if (push) begin
-        wr_ptr <= (wr_ptr == LAST) ? {PTR_W{1'b0}} : wr_ptr + 1'b1;
+        wr_ptr <= (WRAPS && wr_ptr == LAST) ? {PTR_W{1'b0}} : wr_ptr + 1'b1;
       end
       if (pop) begin
-        rd_ptr <= (rd_ptr == LAST) ? {PTR_W{1'b0}} : rd_ptr + 1'b1;
+        rd_ptr <= (WRAPS && rd_ptr == LAST) ? {PTR_W{1'b0}} : rd_ptr + 1'b1;
       end
-      if (push && !pop) begin
-        count <= count + 1'b1;
-      end else if (pop && !push) begin
-        count <= count - 1'b1;
-      end
+      count <= counted[COUNT_W:1];
     end
   end
 

@@ -7,8 +7,9 @@
 // column: column t carries, for each lane z*N_Y + y, a pixel with its valid, and for each kernel
 // module z a weight, t cycles after column 0. In a convolution the lanes of all kernel modules
 // carry the same N_Y pixels and each kernel module has weights of its own; in a depthwise layer every
-// lane carries a pixel of its own. The last unit can choose between sum and product, and unit OWN
-// can multiply by an operand of its lane: element-wise layers.
+// lane carries a pixel of its own. In element-wise layers unit OWN can multiply by a byte of its lane,
+// and the last two units can choose between the sum of those before and their own product, which both
+// make then (see mac_unit).
 // The sums leave eleven cycles after column 0 was presented.
 // Handshake: none, a fixed pipeline.
 `resetall
@@ -37,10 +38,10 @@ module mac_array #(
     input  wire [9*N_Z*WEIGHT_BITS-1:0] weight,
     // pixels are signed
     input  wire                         sgn,
-    // element-wise layer: choice of the last units (see mac_unit), operands of each lane
+    // element-wise layer: choice of the last two units (see mac_unit); operands of each lane, zero unless
+    // it multiplies: the weights of unit OWN are zero then
     input  wire                         best,
     input  wire                         least,
-    input  wire                         multiply,
     input  wire [        N_Y*N_Z*8-1:0] own,
     // sums of each lane
     output reg  [       N_Y*N_Z*PW-1:0] psum,
@@ -52,6 +53,7 @@ module mac_array #(
   localparam L = N_Y * N_Z;
   localparam N_X = 9;  // a cascade: nine taps, or nine channels
   localparam OWN = 6;  // unit with an operand of the lane's own
+  localparam CHOOSES = 7;  // unit that subtracts, in front of the last one
 
   // columns first, then units: with each column its own units are evaluated, no others
   genvar t, y, z;
@@ -72,7 +74,7 @@ module mac_array #(
           wire [PW-1:0] psum_in, psum_out;
           wire [11:0] xsum_in, xsum_out;
           if (t == OWN) begin : g_own
-            assign factor = multiply ? wide[WEIGHT_BITS-1:0] : shared;
+            assign factor = shared | wide[WEIGHT_BITS-1:0];
           end else begin : g_shared
             assign factor = shared;
           end
@@ -85,9 +87,10 @@ module mac_array #(
           end
           mac_unit #(
               .WEIGHT_BITS(WEIGHT_BITS),
+              .NTH(t),
               .PW(PW),
               .GATE(GATE),
-              .CHOICE((t == N_X - 1) ? 1 : 0),
+              .CHOICE((t < CHOOSES) ? 0 : t - CHOOSES + 1),
               .TAP(TAP)
           ) u_unit (
               .clk     (clk),

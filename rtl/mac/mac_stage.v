@@ -89,6 +89,10 @@ module mac_stage #(
   wire                taps_mode = mode == `MODE_TAPS;
   wire                dwrow_mode = mode == `MODE_DWROW;
   wire                one_bank = mode == `MODE_FC || (taps_mode && dw);
+  // element-wise layers: maximum or minimum, product
+  wire                best = desc[`DESC_EW] && ewop[1];
+  wire                multiply = desc[`DESC_EW] && ewop == 2'd1;
+  wire [         1:0] ewop = desc[`DESC_EWOP];
   wire [         2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
 
   // ---- operands
@@ -116,6 +120,8 @@ module mac_stage #(
       wire [7:0] issued_t;
       wire [7:0] gated_t;
       wire unused_taps = &{1'b0, taps};
+      // the choice of an element-wise layer is made of the pixel of the last column twice
+      wire twice = t == 7 && best && taps[8];
       operand_column #(
           .N_Y        (N_Y),
           .N_Z        (N_Z),
@@ -133,7 +139,9 @@ module mac_stage #(
           .sgn(sgn),
           .pad(desc[`DESC_PAD]),
           .swl(swl),
-          .tap_on(taps[t]),
+          .tap_on(taps[t] || twice),
+          .counts(!twice),
+          .mute(t == 6 && multiply),
           .pos(now[`COLUMN_POS]),
           .wsel(now[`COLUMN_WSEL]),
           .lane_valid(now[`COLUMN_VALID]),
@@ -214,18 +222,15 @@ module mac_stage #(
     g_col[0].gated_t
   };
 
-  // ---- element-wise layers: what the last units choose; the pixels of column 5 meet those of column 6,
-  // which come a cycle later
-  wire ew = desc[`DESC_EW];
-  wire [1:0] ewop = desc[`DESC_EWOP];
+  // ---- element-wise products: the pixels of column 5 meet those of column 6, which come a cycle later
   reg [8*L-1:0] other;
   genvar p;
   generate
     for (p = 0; p < L; p = p + 1) begin : g_other
       wire [7:0] pixel = g_col[5].pixel[8*p+:8];
       always @(posedge clk) begin
-        if (ew) other[8*p+:8] <= (sgn && pixel[7]) ? 8'd0 : pixel;
-        else other[8*p+:8] <= other[8*p+:8];
+        if (!multiply || sgn && pixel[7]) other[8*p+:8] <= 8'd0;
+        else other[8*p+:8] <= pixel;
       end
     end
   endgenerate
@@ -285,9 +290,8 @@ module mac_stage #(
       .pixel(use_pixel),
       .sgn(use_sgn),
       .weight(use_weight),
-      .best(ew && ewop[1]),
+      .best(best),
       .least(ewop[0]),
-      .multiply(ew && ewop == 2'd1),
       .own(other),
       .psum(psum),
       .xsum(xsum),

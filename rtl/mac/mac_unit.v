@@ -7,9 +7,12 @@
 // not toggle and the selector passes 0. The selector is the synchronous reset of the product's
 // register, which costs no logic and parts the multiplier from the adder. An adder adds the partial
 // sum of the unit before, a register keeps the result. Next to it runs the sum of the gated pixels,
-// which the zero-point terms need. The last unit of a cascade can give the larger or the smaller
-// one of partial sum and product instead, for element-wise layers. Latency: operands to psum_out
-// three cycles; psum_in to psum_out one cycle.
+// which the zero-point terms need. Both sums are as wide as the products so far can make them, and
+// share one carry chain: the lower one never carries into the upper one.
+// An element-wise layer's maximum of a and b is b + max(a - b, 0), its minimum b + min(a - b, 0). A unit
+// with CHOICE = 1 makes the second term of it: the pixel is negated, and the register of the sum is
+// reset when the difference is on the wrong side of zero. The unit behind it, CHOICE = 2, adds b; it
+// alone counts the pixel. Latency: operands to psum_out three cycles; psum_in to psum_out one cycle.
 // Handshake: none, a fixed pipeline; valid marks operands that count.
 `resetall
 `timescale 1ns / 1ps
@@ -18,11 +21,13 @@
 module mac_unit #(
     // width of a weight
     parameter WEIGHT_BITS = 16,
-    // width of the partial sum: 9 * 255 * (2^WB - 1) fits WB + 12
+    // products that psum_in may hold; the width of psum_in and psum_out, upper bits of which are zero
+    parameter NTH = 8,
     parameter PW = WEIGHT_BITS + 12,
-    // 1: operands of a gated multiplication do not toggle; 0: they do (to measure the saving)
+    // 1: operands of a gated multiplication do not toggle; 0: they do; 2: no test of the pixel, for layers of
+    // unsigned pixels only (0 and 2: to measure the saving)
     parameter GATE = 1,
-    // 1: the unit can choose between sum and product instead of adding them
+    // 1: the unit can subtract, and keep one sign of the difference; 2: psum_in may be such a difference
     parameter CHOICE = 0,
     // 1: the product is shown
     parameter TAP = 0
@@ -35,7 +40,7 @@ module mac_unit #(
     input  wire                   sgn,
     input  wire [            7:0] pixel,
     input  wire [WEIGHT_BITS-1:0] weight,
-    // the larger one of partial sum and product leaves, or the smaller one; not looked at without CHOICE
+    // subtract: differences above zero stay, or with least those below; not looked at but with CHOICE = 1
     input  wire                   best,
     input  wire                   least,
     // sums of the unit before
@@ -48,34 +53,41 @@ module mac_unit #(
     output wire [           18:0] shown
 );
 
+  localparam integer SW = WEIGHT_BITS + 8 + $clog2(NTH + 1);
+  localparam integer XS = 8 + $clog2(NTH + 1);
+  localparam integer FB = (CHOICE == 1) ? 9 : 8;  // a factor with a sign
+
   // condition circuit: sign bit clear and not zero
-  wire                   enable = valid && !(sgn && pixel[7]) && (|pixel);
+  wire                      enable = valid && ((GATE == 2) || (!(sgn && pixel[7]) && (|pixel)));
 
   // the product and the pixel as they are added are zero unless the condition holds
-  reg                    enable_q;
-  reg  [            7:0] pixel_q;
-  reg  [WEIGHT_BITS-1:0] weight_q;
-  reg  [WEIGHT_BITS+7:0] product_q;
-  reg  [            7:0] gated_q;
-  wire [         PW-1:0] joined;
+  reg                       enable_q;
+  reg  [            FB-1:0] pixel_q;
+  reg  [   WEIGHT_BITS-1:0] weight_q;
+  reg  [WEIGHT_BITS+FB-1:0] product_q;
+  reg  [               7:0] gated_q;
+  wire [            FB-1:0] factor;
+  wire [WEIGHT_BITS+FB-1:0] result;
+  wire                      adds_pixel;
+  wire                      zero;
+  wire [            PW-1:0] psum;
+  wire [              11:0] xsum;
 
   // one block: an event-driven simulator wakes each of them in every cycle
   always @(posedge clk) begin
     if (rst) enable_q <= 1'b0;
     else enable_q <= enable;
     if (enable || (GATE == 0)) begin
-      pixel_q  <= pixel;
+      pixel_q  <= factor;
       weight_q <= weight;
     end
-    if (!enable_q) begin
-      product_q <= {(WEIGHT_BITS + 8) {1'b0}};
-      gated_q   <= 8'd0;
-    end else begin
-      product_q <= pixel_q * weight_q;
-      gated_q   <= pixel_q;
-    end
-    psum_out <= joined;
-    xsum_out <= xsum_in + {4'd0, gated_q};
+    if (!enable_q) product_q <= {(WEIGHT_BITS + FB) {1'b0}};
+    else product_q <= result;
+    if (!adds_pixel) gated_q <= 8'd0;
+    else gated_q <= pixel_q[7:0];
+    if (zero) psum_out <= {PW{1'b0}};
+    else psum_out <= psum;
+    xsum_out <= xsum;
   end
 
   generate
@@ -84,15 +96,30 @@ module mac_unit #(
     end else begin : g_closed
       assign shown = 19'd0;
     end
-  endgenerate
 
-  wire [PW-1:0] addend = {{(PW - WEIGHT_BITS - 8) {1'b0}}, product_q};
-  generate
-    if (CHOICE != 0) begin : g_choice
-      wire keeps = (psum_in > addend) != least;
-      assign joined = !best ? psum_in + addend : keeps ? psum_in : addend;
+    if (CHOICE == 1) begin : g_difference
+      // a pixel that is multiplied is above zero
+      assign factor = best ? {1'b1, -pixel} : {1'b0, pixel};
+      assign result = $signed(pixel_q) * $signed({1'b0, weight_q});
+      assign adds_pixel = enable_q && !best;
+      assign psum = psum_in + {{(PW - WEIGHT_BITS - FB) {product_q[WEIGHT_BITS+FB-1]}}, product_q};
+      assign zero = best && psum[PW-1] != least;
+      assign xsum = xsum_in + {4'd0, gated_q};
     end else begin : g_sum
-      assign joined = psum_in + addend;
+      assign factor = pixel;
+      assign result = pixel_q * weight_q;
+      assign adds_pixel = enable_q;
+      assign zero = 1'b0;
+      if (CHOICE == 0) begin : g_joint
+        wire [XS+SW-1:0] sums = {xsum_in[XS-1:0], psum_in[SW-1:0]} +
+            {{(XS - 8) {1'b0}}, gated_q, {(SW - WEIGHT_BITS - 8) {1'b0}}, product_q};
+        assign psum = {{(PW - SW) {1'b0}}, sums[SW-1:0]};
+        assign xsum = {{(12 - XS) {1'b0}}, sums[XS+SW-1:SW]};
+        wire unused_upper = &{1'b0, psum_in, xsum_in};
+      end else begin : g_apart
+        assign psum = psum_in + {{(PW - WEIGHT_BITS - 8) {1'b0}}, product_q};
+        assign xsum = xsum_in + {4'd0, gated_q};
+      end
       wire unused_choice = &{1'b0, best, least};
     end
   endgenerate

@@ -10,7 +10,7 @@
 // one assignment, or an event-driven simulator would pass each byte on to the whole array. Kernel
 // module z takes the weight of bank z; in a depthwise or fully connected layer that of the bank of
 // its channel. For the performance counters it also counts the valid lanes and those whose
-// multiplier the sign gate leaves idle.
+// multiplier the sign gate leaves idle, unless the issue's multiplications are not counted.
 // Handshake: none, combinational (counts registered).
 `resetall
 `timescale 1ns / 1ps
@@ -44,9 +44,11 @@ module operand_column #(
     input  wire                       sgn,
     input  wire [                7:0] pad,
     input  wire [                2:0] swl,
-    // this issue at this column: tap in use, position, weight bank, lanes,
-    // lanes that count, kernel modules in use
+    // this issue at this column: tap in use, its multiplications are counted, weights are zero; position,
+    // weight bank, lanes, those at edges of the map, number of those whose multiplications are counted
     input  wire                       tap_on,
+    input  wire                       counts,
+    input  wire                       mute,
     input  wire [                5:0] pos,
     input  wire [             ZW-1:0] wsel,
     input  wire [              L-1:0] lane_valid,
@@ -153,16 +155,18 @@ module operand_column #(
       end
     end
   endgenerate
-  assign weight = one_bank ? {N_Z{slots[WEIGHT_BITS-1:0]}} : by_chan ? by_slot : wrow;
+  assign weight = mute ? {(N_Z * WEIGHT_BITS) {1'b0}} :
+      one_bank ? {N_Z{slots[WEIGHT_BITS-1:0]}} : by_chan ? by_slot : wrow;
 
-  // ---- statistics: in a convolution all kernel modules in use gate the same lanes
+  // ---- statistics
   localparam integer FOURS = (L + 3) / 4;
-  wire [4*FOURS-1:0] idle;  // lanes, or pixels, whose multiplier stays idle
+  wire counted = tap_on && counts && lane_count[CB-1:0] != {CB{1'b0}};
+  wire [4*FOURS-1:0] idle;  // lanes whose multiplier stays idle
   genvar k;
   generate
     for (k = 0; k < 4 * FOURS; k = k + 1) begin : g_idle
       if (k < L) begin : g_lane
-        assign idle[k] = tap_on && lane_valid[k] && off[k] && (k < N_Y || dw);
+        assign idle[k] = lane_valid[k] && off[k];
       end else begin : g_none
         assign idle[k] = 1'b0;
       end
@@ -185,41 +189,20 @@ module operand_column #(
 
   reg [CB-1:0] idle_q;
   reg [CB-1:0] count_q;
-  reg [  ZW:0] nz_q;
-  // idle times kernel modules: adders, for a multiplier would take one from the array
-  genvar b;
-  generate
-    for (b = 0; b <= ZW; b = b + 1) begin : g_times
-      wire [CB-1:0] part = nz_q[b] ? idle_q << b : {CB{1'b0}};
-      wire [CB-1:0] sum;
-      if (b == 0) begin : g_first
-        assign sum = part;
-      end else if (b == 1 && ZW == 1) begin : g_either
-        assign sum = g_times[b-1].sum | part;  // one or two
-      end else begin : g_next
-        assign sum = g_times[b-1].sum + part;
-      end
-    end
-  endgenerate
-
   reg [CB-1:0] issued;
   reg [CB-1:0] gated;
   assign macs_issued = {{(8 - CB) {1'b0}}, issued};
   assign macs_gated  = {{(8 - CB) {1'b0}}, gated};
   always @(posedge clk) begin
-    if (rst) begin
+    if (rst || !counted) begin
       idle_q  <= {CB{1'b0}};
       count_q <= {CB{1'b0}};
-      nz_q    <= {(ZW + 1) {1'b0}};
-      issued  <= {CB{1'b0}};
-      gated   <= {CB{1'b0}};
     end else begin
       idle_q  <= idle_sum;
-      count_q <= tap_on ? lane_count[CB-1:0] : {CB{1'b0}};
-      nz_q    <= !tap_on ? {(ZW + 1) {1'b0}} : dw ? {{ZW{1'b0}}, 1'b1} : kernels[ZW:0];
-      issued  <= count_q;
-      gated   <= g_times[ZW].sum;
+      count_q <= lane_count[CB-1:0];
     end
+    issued <= rst ? {CB{1'b0}} : count_q;
+    gated  <= rst ? {CB{1'b0}} : idle_q;
   end
 
   wire unused = &{1'b0, pos, lane_count, kernels, swl, lanes_d[8*N_Y-1:0]};

@@ -72,10 +72,6 @@ module collector #(
   // depthwise: as many bytes come as the path is wide, on the lanes of their places in the row
   localparam integer LD = (L < PATH) ? L : PATH;
   localparam integer QB = $clog2(LD / N_Y);
-  localparam integer ENTRIES = N_Z * DEPTH;
-  localparam integer ROWS_I = ENTRIES >> PAIR;
-  localparam [EW:0] ROWS_MAX = ROWS_I[EW:0];
-  localparam [EW:0] GROUPS = DEPTH[EW:0];
   localparam integer YB = $clog2(N_Y);
   localparam integer CB = 6 - YB;  // bits of a chunk's number in a stripe
   localparam integer WB = PB - YB;  // bits of a chunk's number in a word
@@ -97,70 +93,40 @@ module collector #(
     if (PATH != 16 && PATH != 32 && PATH != 64) begin : g_illegal_path
       ILLEGAL_PATH_16_32_64 u_illegal ();
     end
+    if ((DEPTH & (DEPTH - 1)) != 0) begin : g_illegal_depth
+      ILLEGAL_DEPTH_NO_POWER_OF_TWO u_illegal ();
+    end
+    if (PAIR != 0 && CB >= BB) begin : g_illegal_pair
+      ILLEGAL_PAIR_NEEDS_128_LANES u_illegal ();
+    end
     if (N_Y > PATH || N_Y < 2 || N_Z < 2 || N_Z > 64) begin : g_illegal_array
       ILLEGAL_ARRAY u_illegal ();
     end
-    if (DEPTH < 2 || (DEPTH & (DEPTH - 1)) != 0) begin : g_illegal_depth
-      ILLEGAL_DEPTH_POWER_OF_TWO_FROM_2 u_illegal ();
-    end
   endgenerate
 
-  reg  [EW:0] used;
-  wire [EW:0] limit = dw ? ROWS_MAX : GROUPS;
-  assign room = used < limit;
-  assign idle = used == {(EW + 1) {1'b0}};
-
-  wire [DW-1:0] next_group = 1;
-  reg  [EW-1:0] wentry;
-  reg  [EW-1:0] jentry;
-  wire [EW-1:0] wnext_dw, jnext_dw;
-  generate
-    if (PAIR != 0) begin : g_two
-      // the upper bit of the place belongs to the second row
-      wire [EW-2:0] wcount = {wentry[EW-1:ZW], wentry[ZW-2:0]} + {{(EW - 2) {1'b0}}, 1'b1};
-      wire [EW-2:0] jcount = {jentry[EW-1:ZW], jentry[ZW-2:0]} + {{(EW - 2) {1'b0}}, 1'b1};
-      assign wnext_dw = {wcount[EW-2:ZW-1], 1'b0, wcount[ZW-2:0]};
-      assign jnext_dw = {jcount[EW-2:ZW-1], 1'b0, jcount[ZW-2:0]};
-      if (FEW == 0) begin : g_illegal_pair
-        ILLEGAL_PAIR_NEEDS_128_LANES u_illegal ();
-      end
-    end else begin : g_one
-      assign wnext_dw = wentry + {{(EW - 1) {1'b0}}, 1'b1};
-      assign jnext_dw = jentry + {{(EW - 1) {1'b0}}, 1'b1};
-    end
-  endgenerate
-  wire [EW-1:0] wnext = dw ? wnext_dw : {wentry[EW-1:ZW] + next_group, {ZW{1'b0}}};
-  wire [EW-1:0] jnext = dw ? jnext_dw : {jentry[EW-1:ZW] + next_group, {ZW{1'b0}}};
-
-  always @(posedge clk) begin
-    if (rst || restart) begin
-      used   <= {(EW + 1) {1'b0}};
-      wentry <= {EW{1'b0}};
-      jentry <= {EW{1'b0}};
-    end else begin
-      used <= used + {{EW{1'b0}}, take} - {{EW{1'b0}}, release_one};
-      if (in_valid && in_end) wentry <= wnext;
-      if (job_valid && job_ready) jentry <= jnext;
-    end
-  end
-  assign job_entry = jentry;
-
-  wire job_in_ready;
-  wire [$clog2(ENTRIES+1)-1:0] job_count;
-  fifo_sync #(
-      .WIDTH(JW),
-      .DEPTH(ENTRIES)
-  ) u_jobs (
-      .clk      (clk),
-      .rst      (rst),
-      .flush    (restart),
-      .in_valid (in_valid && in_end),
-      .in_ready (job_in_ready),
-      .in_data  (in_job),
-      .out_valid(job_valid),
-      .out_ready(job_ready),
-      .out_data (job),
-      .count    (job_count)
+  wire [EW-1:0] wentry;
+  stripe_places #(
+      .N_Z  (N_Z),
+      .DEPTH(DEPTH),
+      .PAIR (PAIR),
+      .JW   (JW)
+  ) u_places (
+      .clk         (clk),
+      .rst         (rst),
+      .restart     (restart),
+      .dw          (dw),
+      .in_job_valid(in_valid && in_end),
+      .in_job      (in_job),
+      .in_end      (in_valid && in_end),
+      .entry       (wentry),
+      .room        (room),
+      .take        (take),
+      .job_valid   (job_valid),
+      .job_ready   (job_ready),
+      .job         (job),
+      .job_entry   (job_entry),
+      .release_one (release_one),
+      .idle        (idle)
   );
 
   // ---- write: chunks in the order of the banks
@@ -255,8 +221,7 @@ module collector #(
   endgenerate
   assign rd_data = g_out[FIRST].bytes[8*(PATH<<PAIR)-1:0];
 
-  // the FIFO has a place for each entry, so it never refuses
-  wire unused = &{1'b0, job_in_ready, job_count, turn, wchunk, wmask, rchunk, g_out[FIRST].bytes};
+  wire unused = &{1'b0, turn, wchunk, wmask, rchunk, g_out[FIRST].bytes};
 
 endmodule
 

@@ -7,7 +7,8 @@
 // of a pooled one it is what pool_line makes at a time. Pools take as many cycles as the lines they
 // see need words; with PATH < 64 a stride-1 pool reads both lines of its windows, at the lower edge
 // the last line twice. Of a flat layer a part is a piece of a line that lies in one slot of the stripe;
-// it comes in slot 0 of the word, to be turned to its place. With out32 a job is the same byte of all sums: its channels are four apart.
+// it comes in slot 0 of the word, to be turned to its place. With out32 a job is the same byte of all
+// sums: its channels are four apart.
 // Handshake: a word is read in each cycle with move while there is a job; r_* describe it a cycle
 // later, as long as move is low.
 `resetall
@@ -38,8 +39,8 @@ module out_walk #(
     input  wire [           1:0] wide,
     // the word's description is taken
     input  wire                  move,
-    // jobs: first entry, first channel, with out32 the plane of each, channels (depthwise: rows), origin, size in the computed grid,
-    // that its channels are complete with it
+    // jobs: first entry, first channel, with out32 the plane of each, channels (depthwise: rows),
+    // origin, size in the computed grid, that its channels are complete with it
     input  wire                  job_valid,
     output wire                  job_ready,
     input  wire [        EW-1:0] job_entry,

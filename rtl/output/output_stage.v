@@ -3,7 +3,8 @@
 // output_stage: from the bytes of the post lanes to the map in the AI RAM.
 //
 // How it works: the collector gathers bytes into stripes of 64, one a channel; write_back reads
-// them in words of PATH bytes, pools them and writes the lines that remain to the output map.
+// them in words of PATH bytes, pools them and writes the lines that remain to the output map. With
+// NARROW, for arrays of fewer than 16 lanes, stripe_banks and piece_write do so in pieces of four bytes.
 // Handshake: room is checked before sums are sent to the post lanes, and reserved with take; the
 // input never waits. A word waits with writeback_req until writeback_gnt.
 `resetall
@@ -13,15 +14,17 @@
 
 module output_stage #(
     // array: pixels and output channels
-    parameter N_Y  = 4,
-    parameter N_Z  = 4,
+    parameter N_Y = 4,
+    parameter N_Z = 4,
     // bytes of a word of the AI RAM; 1: maps of 1x1 layers may be one line
     parameter PATH = 64,
     parameter FLAT = 0,
-    // derived, not to be set: lanes, widths of a bank number, of a byte's number in a word
-    parameter L    = N_Y * N_Z,
-    parameter ZW   = $clog2(N_Z),
-    parameter PB   = $clog2(PATH)
+    // derived, not to be set: lanes, widths of a bank number, of a byte's number in a word; four bytes
+    // at a time are enough
+    parameter L = N_Y * N_Z,
+    parameter ZW = $clog2(N_Z),
+    parameter PB = $clog2(PATH),
+    parameter NARROW = (L < 16 && PATH == 16) ? 1 : 0
 ) (
     // clock and synchronous reset; start of a layer, its descriptor
     input  wire                      clk,
@@ -51,7 +54,7 @@ module output_stage #(
   // a path of 128 bytes and as many lanes: depthwise rows by twos
   localparam integer PAIR = (PATH > 64 && L > 64) ? 1 : 0;
   localparam integer ALL = (PAIR != 0) ? 64 : ROWS;
-  localparam integer DEPTH = (N_Z >= ALL / 4) ? 4 : ALL / N_Z;
+  localparam integer DEPTH = (NARROW != 0) ? 3 : (N_Z >= ALL / 4) ? 4 : ALL / N_Z;
   // the collector's words are parts of a row
   localparam integer WORD = (PATH > 64) ? 64 : PATH;
   localparam EW = ZW + $clog2(DEPTH);
@@ -60,78 +63,165 @@ module output_stage #(
   wire [`JOB_BITS-1:0] job;
   wire [EW-1:0] job_entry, rd_entry;
   wire rd_en;
-  wire [1:0] rd_word;
-  wire [2:0] rd_turn;
-  wire [8*(WORD<<PAIR)-1:0] rd_data;
   assign idle = collector_idle && writeback_idle;
 
-  collector #(
-      .N_Y  (N_Y),
-      .N_Z  (N_Z),
-      .PATH (WORD),
-      .PAIR (PAIR),
-      .JW   (`JOB_BITS),
-      .DEPTH(DEPTH)
-  ) u_collect (
-      .clk(clk),
-      .rst(rst),
-      .restart(start),
-      .dw(desc[`DESC_DW]),
-      .in_valid(in_valid),
-      .in_byte(in_byte),
-      .in_pos(in_pos),
-      .in_end(in_end),
-      .in_job(in_job),
-      .room(room),
-      .take(take),
-      .job_valid(job_valid),
-      .job_ready(job_ready),
-      .job(job),
-      .job_entry(job_entry),
-      .release_one(release_one),
-      .rd_en(rd_en),
-      .rd_entry(rd_entry),
-      .rd_word(rd_word),
-      .rd_turn(rd_turn),
-      .rd_data(rd_data),
-      .idle(collector_idle)
-  );
+  generate
+    if (NARROW != 0) begin : g_narrow
+      wire [EW-1:0] in_entry;
+      wire [4:0] rd_pair;
+      wire [31:0] rd_data;
+      wire [4:0] reached;
+      wire in_first, complete;
+      // depthwise rows and neurons take one channel's place, and come on the lanes of their place in it
+      wire one_chan = desc[`DESC_DW] || desc[`DESC_MODE] == `MODE_FC;
+      stripe_places #(
+          .N_Z  (N_Z),
+          .DEPTH(DEPTH),
+          .JW   (`JOB_BITS)
+      ) u_places (
+          .clk         (clk),
+          .rst         (rst),
+          .restart     (start),
+          .dw          (one_chan),
+          .in_job_valid(in_first),
+          .in_job      (in_job),
+          .in_end      (in_valid && in_end),
+          .entry       (in_entry),
+          .room        (room),
+          .take        (take),
+          .job_valid   (job_valid),
+          .job_ready   (job_ready),
+          .job         (job),
+          .job_entry   (job_entry),
+          .release_one (release_one),
+          .idle        (collector_idle)
+      );
 
-  write_back #(
-      .N_Z (N_Z),
-      .PATH(PATH),
-      .PAIR(PAIR),
-      .FLAT(FLAT),
-      .EW  (EW)
-  ) u_write (
-      .clk(clk),
-      .rst(rst),
-      .desc(desc),
-      .job_valid(job_valid),
-      .job_ready(job_ready),
-      .job_entry(job_entry),
-      .job_chan(job[`JOB_CHAN]),
-      .job_plane(job[`JOB_PLANE]),
-      .job_nz(job[`JOB_NZ]),
-      .job_gx(job[`JOB_GX]),
-      .job_gy(job[`JOB_GY]),
-      .job_width(job[`JOB_WIDTH]),
-      .job_lines(job[`JOB_LINES]),
-      .job_whole(job[`JOB_WHOLE]),
-      .release_one(release_one),
-      .rd_en(rd_en),
-      .rd_entry(rd_entry),
-      .rd_word(rd_word),
-      .rd_turn(rd_turn),
-      .rd_data(rd_data),
-      .writeback_req(writeback_req),
-      .writeback_word(writeback[`ROWWRITE_WORD]),
-      .writeback_be(writeback[`ROWWRITE_BE]),
-      .writeback_data(writeback[`ROWWRITE_DATA]),
-      .writeback_chans(writeback[`ROWWRITE_CHANS]),
-      .writeback_gnt(writeback_gnt),
-      .idle(writeback_idle)
-  );
+      stripe_banks #(
+          .N_Y  (N_Y),
+          .N_Z  (N_Z),
+          .DEPTH(DEPTH)
+      ) u_banks (
+          .clk        (clk),
+          .rst        (rst),
+          .restart    (start),
+          .dw         (one_chan),
+          .in_valid   (in_valid),
+          .in_byte    (in_byte),
+          .in_entry   (in_entry),
+          .in_pos     (in_pos),
+          .in_end     (in_end),
+          .in_first   (in_first),
+          .reached    (reached),
+          .complete   (complete),
+          .release_one(release_one),
+          .rd_en      (rd_en),
+          .rd_entry   (rd_entry),
+          .rd_pair    (rd_pair),
+          .rd_data    (rd_data)
+      );
+
+      piece_write #(
+          .N_Z (N_Z),
+          .PATH(PATH),
+          .EW  (EW)
+      ) u_write (
+          .clk          (clk),
+          .rst          (rst),
+          .desc         (desc),
+          .job_valid    (job_valid),
+          .job_ready    (job_ready),
+          .job_entry    (job_entry),
+          .job          (job),
+          .release_one  (release_one),
+          .reached      (reached),
+          .complete     (complete),
+          .rd_en        (rd_en),
+          .rd_entry     (rd_entry),
+          .rd_pair      (rd_pair),
+          .rd_data      (rd_data),
+          .writeback_req(writeback_req),
+          .writeback    (writeback),
+          .writeback_gnt(writeback_gnt),
+          .idle         (writeback_idle)
+      );
+
+      if (FLAT != 0) begin : g_illegal_flat
+        ILLEGAL_FLAT_NEEDS_16_LANES u_illegal ();
+      end
+    end else begin : g_wide
+      wire [1:0] rd_word;
+      wire [2:0] rd_turn;
+      wire [8*(WORD<<PAIR)-1:0] rd_data;
+      collector #(
+          .N_Y  (N_Y),
+          .N_Z  (N_Z),
+          .PATH (WORD),
+          .PAIR (PAIR),
+          .JW   (`JOB_BITS),
+          .DEPTH(DEPTH)
+      ) u_collect (
+          .clk(clk),
+          .rst(rst),
+          .restart(start),
+          .dw(desc[`DESC_DW]),
+          .in_valid(in_valid),
+          .in_byte(in_byte),
+          .in_pos(in_pos),
+          .in_end(in_end),
+          .in_job(in_job),
+          .room(room),
+          .take(take),
+          .job_valid(job_valid),
+          .job_ready(job_ready),
+          .job(job),
+          .job_entry(job_entry),
+          .release_one(release_one),
+          .rd_en(rd_en),
+          .rd_entry(rd_entry),
+          .rd_word(rd_word),
+          .rd_turn(rd_turn),
+          .rd_data(rd_data),
+          .idle(collector_idle)
+      );
+
+      write_back #(
+          .N_Z (N_Z),
+          .PATH(PATH),
+          .PAIR(PAIR),
+          .FLAT(FLAT),
+          .EW  (EW)
+      ) u_write (
+          .clk(clk),
+          .rst(rst),
+          .desc(desc),
+          .job_valid(job_valid),
+          .job_ready(job_ready),
+          .job_entry(job_entry),
+          .job_chan(job[`JOB_CHAN]),
+          .job_plane(job[`JOB_PLANE]),
+          .job_nz(job[`JOB_NZ]),
+          .job_gx(job[`JOB_GX]),
+          .job_gy(job[`JOB_GY]),
+          .job_width(job[`JOB_WIDTH]),
+          .job_lines(job[`JOB_LINES]),
+          .job_whole(job[`JOB_WHOLE]),
+          .release_one(release_one),
+          .rd_en(rd_en),
+          .rd_entry(rd_entry),
+          .rd_word(rd_word),
+          .rd_turn(rd_turn),
+          .rd_data(rd_data),
+          .writeback_req(writeback_req),
+          .writeback_word(writeback[`ROWWRITE_WORD]),
+          .writeback_be(writeback[`ROWWRITE_BE]),
+          .writeback_data(writeback[`ROWWRITE_DATA]),
+          .writeback_chans(writeback[`ROWWRITE_CHANS]),
+          .writeback_gnt(writeback_gnt),
+          .idle(writeback_idle)
+      );
+    end
+  endgenerate
 
   generate
     if (PATH != 16 && PATH != 32 && PATH != 64 && PATH != 128) begin : g_illegal_path

@@ -16,21 +16,19 @@ module column_skew #(
     // lanes and width of a bank number
     parameter L  = 16,
     parameter ZW = 2,
-    // width of a tile word and a weight row address
+    // width of a tile word, a tile entry and a weight row address
     parameter TA = 5,
+    parameter TE = 5,
     parameter WA = 10
 ) (
     // clock and synchronous reset
     input  wire                      clk,
     input  wire                      rst,
-    // issue: memories, control that lane_ctrl leaves alone
+    // issue: word of the tile buffer; the rest of it, see issue_stage; kernel modules in use
     input  wire                      issue_valid,
-    input  wire [            TA-1:0] issue_entry,
-    input  wire [            WA-1:0] issue_wrow,
-    input  wire [            ZW-1:0] issue_wsel,
-    input  wire [               5:0] issue_pos,
-    input  wire [               8:0] issue_taps,
-    input  wire [              ZW:0] issue_nz,
+    input  wire [            TA-1:0] issue_word,
+    input  wire [  `STAGED_BITS-1:0] staged,
+    input  wire [              ZW:0] kernels,
     // a cycle later: lanes, from lane_ctrl
     input  wire [             L-1:0] lane_valid,
     input  wire [             L-1:0] lane_left,
@@ -52,13 +50,16 @@ module column_skew #(
   reg [8*TA-1:0] entry_q;
   reg [9*WA-1:0] wrow_q;
   reg [9*CW-1:0] control_q;
-  reg [`COLUMN_BITS-5*L-9:0] kept;  // wsel, pos, taps and kernels, below the lanes' count
+  reg [`COLUMN_BITS-5*L-9:0] kept;  // what lane_ctrl leaves alone, the lowest fields
+  wire [`COLUMN_BITS-5*L-9:0] now;
+  assign now[`COLUMN_TAPS]    = staged[`STAGED_TAPS];
+  assign now[`COLUMN_WSEL]    = staged[`STAGED_WSEL];
+  assign now[`COLUMN_POS]     = staged[`STAGED_POS];
+  assign now[`COLUMN_KERNELS] = {{(7 - ZW) {1'b0}}, kernels};
 
-  wire [7:0] kernels = {{(7 - ZW) {1'b0}}, issue_nz};
   always @(posedge clk) begin
     if (rst) kept <= {(CW - 5 * L - 8) {1'b0}};
-    else if (issue_valid) kept <= {kernels, issue_pos, issue_wsel, issue_taps};
-    else kept <= kept;
+    else kept <= issue_valid ? now : kept;
   end
 
   wire [CW-1:0] control_0 = {
@@ -74,15 +75,17 @@ module column_skew #(
     end
   end
   always @(posedge clk) begin
-    entry_q <= {entry_q[7*TA-1:0], issue_entry};
-    wrow_q  <= {wrow_q[8*WA-1:0], issue_wrow};
+    entry_q <= {entry_q[7*TA-1:0], issue_word};
+    wrow_q  <= {wrow_q[8*WA-1:0], staged[`STAGED_WROW]};
   end
 
   assign re      = {re_q[8:1], issue_valid};
   assign wre     = re_q;
-  assign entry   = {entry_q, issue_entry};
+  assign entry   = {entry_q, issue_word};
   assign wrow    = wrow_q;
   assign control = control_q;
+
+  wire unused = &{1'b0, staged};
 
 endmodule
 

@@ -34,82 +34,67 @@ module issue_credits #(
     parameter PRW        = `PROW_BITS
 ) (
     // clock and synchronous reset
-    input  wire                  clk,
-    input  wire                  rst,
+    input  wire                   clk,
+    input  wire                   rst,
     // layer start with its descriptor, absolute parameter row of the layer
-    input  wire                  start,
-    input  wire [`DESC_BITS-1:0] desc,
-    input  wire [       PRW-1:0] prow_base,
+    input  wire                   start,
+    input  wire [ `DESC_BITS-1:0] desc,
+    input  wire [        PRW-1:0] prow_base,
     // weights stay in their rows; an inference begins whose weights are there
-    input  wire                  keep,
-    input  wire                  reuse,
-    output wire                  repeats,
-    output reg  [        WW-1:0] net_base,
+    input  wire                   keep,
+    input  wire                   reuse,
+    output wire                   repeats,
+    output reg  [         WW-1:0] net_base,
     // another unit has used up the weight rows up to these
-    input  wire                  skip,
-    input  wire [        WW-1:0] skip_to,
-    // the present issue (two: of two entries), see loop_nest
-    input  wire                  running,
-    input  wire [        TW-1:0] entry,
-    input  wire [        WW-1:0] own_wrow,
-    input  wire [        WW-1:0] base_wrow,
-    input  wire [          10:0] grp,
-    input  wire [          10:0] pass_chan,
-    input  wire                  step_last,
-    input  wire                  sweep_first,
-    input  wire                  two,
-    input  wire [           1:0] release_tile,
-    input  wire [           1:0] release_wrows,
-    output wire                  go,
-    output wire [       PRW-1:0] use_prow,
+    input  wire                   skip,
+    input  wire [         WW-1:0] skip_to,
+    // the present issue, see loop_nest; it is made
+    input  wire                   running,
+    input  wire [`ISSUE_BITS-1:0] issue,
+    output wire                   go,
     // tile entries: completed by the fill, released here
-    input  wire [        TW-1:0] tile_filled,
-    output reg  [        TW-1:0] tile_freed,
+    input  wire [         TW-1:0] tile_filled,
+    output reg  [         TW-1:0] tile_freed,
     // weight rows: completed by the loader, released here
-    input  wire [        WW-1:0] wrow_filled,
-    output wire [        WW-1:0] wrow_freed,
+    input  wire [         WW-1:0] wrow_filled,
+    output wire [         WW-1:0] wrow_freed,
     // last step, depthwise: room in the collector, taken; bytes of sums before are still to leave, one
     // does; post lanes at work; parameters and table are there
-    input  wire                  row_room,
-    output wire                  row_take,
-    input  wire                  planes_busy,
-    input  wire                  plane_go,
-    output wire                  lanes_busy,
-    input  wire [       PRW-1:0] prow_filled,
-    input  wire                  act_ready,
+    input  wire                   row_room,
+    output wire                   row_take,
+    input  wire                   planes_busy,
+    input  wire                   plane_go,
+    output wire                   lanes_busy,
+    input  wire [        PRW-1:0] prow_filled,
+    input  wire                   act_ready,
     // why nothing was issued
-    output wire                  wait_tile,
-    output wire                  wait_weight,
-    output wire                  wait_output
+    output wire                   wait_tile,
+    output wire                   wait_weight,
+    output wire                   wait_output
 );
 
-  wire dw = desc[`DESC_DW];
-  wire fc_mode = desc[`DESC_MODE] == `MODE_FC;
+  // the present issue
+  wire [TW-1:0] entry = issue[`ISSUE_ENTRY];
+  wire [WW-1:0] wrow = issue[`ISSUE_WROW];
+  wire two = issue[`ISSUE_TWO];
+  wire fresh = issue[`ISSUE_OPENS];  // resources are checked once a sweep
+  wire leaves = issue[`ISSUE_LAST];  // its sums go to the post lanes
 
-  // parameter row of the present issue, from the layer's first one on
-  wire [10:0] row_on = dw ? {{ZW{1'b0}}, pass_chan[10:ZW]} : fc_mode ? {{ZW{1'b0}}, grp[10:ZW]} : grp;
-  assign use_prow = prow_base + {{(PRW - 11) {1'b0}}, row_on};
-  // Numbers less one: what is there, minus what is used, minus one, is not negative. What is there
-  // from the layer's first row on is in registers, for the issue's row lies further on by a number
-  // of groups or channels; they only grow, and nothing is issued in the first cycle of a layer.
-  reg [WW-1:0] wrow_there;
+  // Numbers less one: what is there, minus what is used, minus one, is not negative. Parameter rows that
+  // are there from the layer's first one on are in registers; they only grow, and nothing is issued in
+  // the first cycle of a layer.
   reg [PRW-1:0] prow_there;
   reg there;
   always @(posedge clk) begin
-    wrow_there <= wrow_filled - base_wrow;
     prow_there <= prow_filled - prow_base;
     there      <= act_ready;
   end
-  wire [10:0] dw_row = {{ZW{1'b0}}, pass_chan[10:ZW]};
-  wire [WW+10:0] dw_row_wide = {{WW{1'b0}}, dw_row};
   wire [TW-1:0] tile_more = tile_filled + ~entry;
-  wire [WW-1:0] wrow_more = (dw ? wrow_there : wrow_filled) + ~(dw ? dw_row_wide[WW-1:0] : own_wrow);
-  wire [PRW-1:0] prow_more = prow_there + ~{{(PRW - 11) {1'b0}}, row_on};
+  wire [WW-1:0] wrow_more = wrow_filled + ~wrow;
+  wire [PRW-1:0] prow_more = prow_there + ~{{(PRW - 11) {1'b0}}, issue[`ISSUE_PROW]};
   wire tile_ok = !tile_more[TW-1] && !(two && tile_more == {TW{1'b0}});
   wire wrow_ok = !wrow_more[WW-1];
   wire prow_ok = there && !prow_more[PRW-1];
-  wire fresh = sweep_first || fc_mode;  // resources are checked once a sweep
-  wire leaves = dw || step_last;  // its sums go to the post lanes
   wire out_ok = !leaves || (row_room && !planes_busy);
   // sums that left keep the post lanes busy for POST_SHARE cycles
   generate
@@ -127,10 +112,11 @@ module issue_credits #(
       assign lanes_busy = rest != 2'd0;
     end
   endgenerate
-  // a pass of a depthwise row may need another weight row than the pass before
-  wire w_ask = fresh || dw;
-  wire       ready = (!fresh || (tile_ok && out_ok)) && (!w_ask || wrow_ok) &&
-             (!(leaves && w_ask) || prow_ok) && !(leaves && lanes_busy);
+  // a depthwise row of four channels changes to a second weight row on its way
+  wire w_ask = fresh || (N_Z == 2 && desc[`DESC_DW]);
+  wire tile_ready = !fresh || (tile_ok && out_ok);
+  wire row_ready = !w_ask || (wrow_ok && (!leaves || prow_ok));
+  wire ready = tile_ready && row_ready && !(leaves && lanes_busy);
   assign go = running && ready;
 
   assign wait_tile = running && fresh && !tile_ok;
@@ -152,8 +138,8 @@ module issue_credits #(
       wrow_used  <= {WW{1'b0}};
       net_base   <= {WW{1'b0}};
     end else begin
-      rel_tile_q <= {rel_tile_q[2*DLY-3:0], release_tile};
-      rel_wrow_q <= {rel_wrow_q[2*DLY-1:0], release_wrows};
+      rel_tile_q <= {rel_tile_q[2*DLY-3:0], issue[`ISSUE_FREE_ENTRIES] & {2{go}}};
+      rel_wrow_q <= {rel_wrow_q[2*DLY-1:0], issue[`ISSUE_FREE_ROWS] & {2{go}}};
       tile_freed <= tile_freed + {{(TW - 2) {1'b0}}, rel_tile_q[2*DLY-1-:2]};
       // rows that were used for good; all are read before an inference ends
       wrow_used  <= skip ? skip_to : (start && repeats) ? net_base :
@@ -180,7 +166,7 @@ module issue_credits #(
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, pass_chan, dw_row_wide};
+  wire unused = &{1'b0, desc, issue};
 
 endmodule
 

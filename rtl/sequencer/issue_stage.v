@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// issue_stage: registers an issue: addresses, control of the lanes, and the tag of its sums.
+// issue_stage: registers an issue: for lane_ctrl and the columns, and as the tag of its sums.
 //
-// How it works: the position in the loop nest is turned into what the memories, lane_ctrl and the
-// accumulators need; the edges of the map that the issue meets say where padding is.
+// How it works: the edges of the map follow from the place of the stripe and the layer's last line and
+// column, which are counted in computed ones where a pool picks: one that is not computed is never met.
+// Lines of depthwise rows have their ends from loop_nest.
 // Handshake: none; valid follows go by a cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -15,159 +16,120 @@ module issue_stage #(
     parameter N_Z = 4,
     // derived, not to be set: width of a bank number
     parameter ZW  = $clog2(N_Z),
-    // width of a tile entry and weight row address, of a parameter row counter
-    parameter TA  = 5,
+    // widths of a tile entry and its counter, of a weight row and its counter, of a parameter row counter
+    parameter TE  = 5,
+    parameter TW  = TE + 2,
     parameter WA  = 10,
+    parameter WW  = WA + 2,
     parameter PRW = `PROW_BITS
 ) (
     // clock and synchronous reset
-    input  wire                  clk,
-    input  wire                  rst,
-    // the layer; the present issue is made; its place, see loop_nest
-    input  wire [`DESC_BITS-1:0] desc,
-    input  wire                  go,
-    input  wire [        TA-1:0] entry,
-    input  wire [        WA-1:0] wrow,
-    input  wire [        ZW-1:0] wbank,
-    input  wire [          10:0] grp,
-    input  wire [          17:0] step,
-    input  wire [           5:0] idx,
-    input  wire [           1:0] plane,
-    input  wire [           9:0] line,
-    input  wire [           3:0] seg,
-    input  wire [           9:0] chan,
-    input  wire [        ZW-1:0] pass_bank,
-    input  wire [           9:0] stripe_gx,
-    input  wire [           8:0] stripe_gy,
-    input  wire [           5:0] pos,
-    input  wire [           6:0] wlim,
-    input  wire [           2:0] slots,
-    input  wire                  sweep_done,
-    input  wire                  step_last,
-    input  wire                  seg_last,
-    input  wire                  line_last,
-    input  wire                  whole,
-    input  wire                  two,
-    input  wire                  two_last,
-    input  wire [       PRW-1:0] use_prow,
-    // memories
-    output reg                   issue_valid,
-    output reg  [        TA-1:0] issue_entry,
-    output reg  [        WA-1:0] issue_wrow,
-    // lanes, see lane_ctrl
-    output reg  [        ZW-1:0] issue_wsel,
-    output reg  [           5:0] issue_pos,
-    output reg  [           8:0] issue_taps,
-    output reg  [           6:0] issue_wlim,
-    output reg  [           2:0] issue_slots,
-    output reg                   issue_left,
-    output reg                   issue_right,
-    output reg  [           5:0] issue_rpos,
-    output reg                   issue_top,
-    output reg                   issue_bot,
-    output reg  [           1:0] issue_bslot,
-    output reg  [          ZW:0] issue_nz,
-    output reg                   issue_two,
-    output reg                   issue_two_bot,
-    // a last step once more, which does not count
-    output wire                  issue_again,
-    // sums
-    output wire [ `TAG_BITS-1:0] issue_tag
+    input  wire                    clk,
+    input  wire                    rst,
+    // the layer, its first parameter row; the present issue is made
+    input  wire [  `DESC_BITS-1:0] desc,
+    input  wire [         PRW-1:0] prow_base,
+    input  wire                    go,
+    input  wire [ `ISSUE_BITS-1:0] issue,
+    // the issue in registers, its sums
+    output reg                     valid,
+    output reg  [`STAGED_BITS-1:0] staged,
+    output wire [   `TAG_BITS-1:0] tag
 );
 
   wire [1:0] mode = desc[`DESC_MODE];
-  wire dw = desc[`DESC_DW];
-  wire k3 = desc[`DESC_K3];
-  wire [10:0] n_o = desc[`DESC_O];
+  wire rows = mode == `MODE_DWROW;
+  wire nines = mode == `MODE_CHAN || mode == `MODE_FC;
   wire [10:0] n_w = desc[`DESC_W];
   wire [9:0] n_h = desc[`DESC_H];
-  wire [3:0] lastn = desc[`DESC_LASTN];
   wire [1:0] stl = desc[`DESC_STL];
   wire ph = desc[`DESC_PH];
-  wire taps_mode = mode == `MODE_TAPS;
-  wire chan_mode = mode == `MODE_CHAN;
-  wire dwrow_mode = mode == `MODE_DWROW;
-  wire fc_mode = mode == `MODE_FC;
-  wire dwst_mode = taps_mode && dw;  // depthwise with pooling
-  wire [2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+  wire [3:0] lastn = desc[`DESC_LASTN];
 
-  // ---- what the issue means for padding: which lines and columns of the map it meets
-  wire [10:0] left_o = n_o - (grp << ZW);
-  wire [ZW:0] nz = (left_o >= N_Z[10:0]) ? N_Z[ZW:0] : left_o[ZW:0];
-  // line of the input under slot 0 and under this slot
-  wire [1:0] slot_now = pos[5:4] >> (swl - 3'd4);
-  wire [9:0] y_first = {1'b0, stripe_gy} << stl;
-  wire [9:0] y_now = ({1'b0, stripe_gy} + {8'd0, slot_now}) << stl;
-  wire [9:0] y_last_off = (n_h - 10'd1 - y_first) >> stl;  // slot of the last line, if it is met
-  wire y_last_hit = (((n_h - 10'd1) & ((10'd1 << stl) - 10'd1)) == 10'd0) && y_last_off < 10'd4;
-  wire [10:0] x_last = n_w - 11'd1 - {10'd0, ph};  // picked column that ends the line
-  wire x_last_hit = (x_last & ((11'd1 << stl) - 11'd1)) == 11'd0;
-  wire [10:0] x_last_off = (x_last >> stl) - {1'b0, stripe_gx};
-  // width of the row of a depthwise line
-  wire [10:0] seg_left = n_w - {1'b0, seg, 6'd0};
-  wire [6:0] row_width = (seg_left > 11'd64) ? 7'd64 : seg_left[6:0];
-  wire [3:0] last_taps = step_last ? lastn : 4'd9;
-  wire [8:0] chan_taps = ~(9'h1ff << last_taps);
-
-  // of the group, for drain and write-back
-  reg first_q, last_q, end_q, whole_q;
-  reg [    5:0] idx_q;
-  reg [PRW-1:0] prow_q;
-  reg [9:0] chan_q, gx_q;
-  reg [8:0] gy_q;
-  reg [6:0] width_q;
-  reg [2:0] lines_q;
-  reg [1:0] plane_q;
-  assign issue_again = plane_q != 2'd0;
-
+  // ---- of the layer, in registers: nothing is issued in the first cycle of one
+  wire [10:0] x_last = n_w - 11'd1 - {10'd0, ph};
+  wire [9:0] y_last = n_h - 10'd1;
+  wire [1:0] skipped = {stl[1], stl != 2'd0};  // bits of a position that a pick drops
+  reg [10:0] x_end;  // the last column and line, in computed ones
+  reg [9:0] y_end;
+  reg x_met, y_met;  // they are computed
+  reg [8:0] taps, last_taps;
   always @(posedge clk) begin
-    if (rst) issue_valid <= 1'b0;
-    else issue_valid <= go;
+    x_end <= x_last >> stl;
+    y_end <= y_last >> stl;
+    x_met <= (x_last[1:0] & skipped) == 2'd0;
+    y_met <= (y_last[1:0] & skipped) == 2'd0;
+    taps      <= desc[`DESC_EW] ? {2'b10, desc[`DESC_EWOP] == 2'd1, 6'b010010} :
+        (nines || desc[`DESC_K3]) ? 9'h1ff : 9'h010;
+    last_taps <= nines ? ~(9'h1ff << lastn) : 9'h1ff;
   end
 
-  always @(posedge clk) begin
-    if (go) begin
-      issue_entry <= entry;
-      issue_wrow <= wrow;
-      issue_wsel <= dw ? pass_bank : fc_mode ? wbank : {ZW{1'b0}};
-      issue_pos <= pos;
-      issue_taps <= desc[`DESC_EW] ? {2'b10, desc[`DESC_EWOP] == 2'd1, 6'b010010} : (chan_mode || fc_mode) ? chan_taps : k3 ? 9'h1ff : 9'h010;
-      issue_wlim <= fc_mode ? 7'd64 : wlim;
-      issue_slots <= fc_mode ? 3'd1 : slots;
-      issue_left <= dwrow_mode ? seg == 4'd0 : stripe_gx == 10'd0 && !ph;
-      issue_rpos <= dwrow_mode ? row_width[5:0] - 6'd1 : x_last_off[5:0];
-      issue_right <= dwrow_mode ? seg_last : x_last_hit && x_last_off < 11'd64;
-      issue_top <= dwrow_mode ? line == 10'd0 : dwst_mode ? stripe_gy == 9'd0 : y_now == 10'd0;
-      issue_bot <= dwrow_mode ? line_last : dwst_mode ? y_last_hit : y_now == n_h - 10'd1;
-      issue_bslot <= y_last_off[1:0];
-      issue_two <= two;
-      issue_two_bot <= two_last;
-      // depthwise: rows
-      issue_nz <= dw ? {{(ZW - 1) {1'b0}}, two, !two} : fc_mode ? {{ZW{1'b0}}, 1'b1} : nz;
-      idx_q <= fc_mode ? 6'd0 : idx;
-      first_q <= step == 18'd0;
-      last_q <= step_last;
-      end_q <= sweep_done && (dw || step_last);
-      plane_q <= plane;
-      whole_q <= whole;
-      prow_q <= use_prow;
-      chan_q  <= dwrow_mode ? chan : dwst_mode ? step[9:0] : fc_mode ? grp[9:0] :
-          {grp[9-ZW:0], {ZW{1'b0}}};
-      gx_q <= dwrow_mode ? {seg, 6'd0} : fc_mode ? 10'd0 : stripe_gx;
-      gy_q <= dwrow_mode ? line[8:0] : fc_mode ? 9'd0 : stripe_gy;
-      width_q <= fc_mode ? 7'd1 : wlim;
-      lines_q <= fc_mode ? 3'd1 : slots;
-    end
-  end
+  // ---- the edges
+  wire [9:0] gx = issue[`ISSUE_GX];
+  wire [8:0] gy = issue[`ISSUE_GY];
+  wire [10:0] x_left = x_end - {1'b0, gx};
+  wire [9:0] y_left = y_end - {1'b0, gy};
+  wire right = x_met && x_left[10:6] == 5'd0;
+  wire bot = y_met && y_left[9:2] == 8'd0;
 
-  wire [ZW-1:0] pbank = dwrow_mode ? issue_wsel : chan_q[ZW-1:0];
-  wire [`JOB_BITS-1:0] job = {whole_q, plane_q, chan_q, issue_nz, gx_q, gy_q, width_q, lines_q};
-  wire [`META_BITS-1:0] meta = {prow_q, pbank, job};
+  wire [`STAGED_BITS-1:0] next;
+  wire [TW-1:0] entry = issue[`ISSUE_ENTRY];
+  wire [WW-1:0] wrow = issue[`ISSUE_WROW];
+  wire last = issue[`ISSUE_LAST];
+  assign next[`STAGED_ENTRY]    = entry[TE-1:0];
+  assign next[`STAGED_WROW]     = wrow[WA-1:0];
+  assign next[`STAGED_WSEL]     = issue[`ISSUE_BANK];
+  assign next[`STAGED_TAPS]     = taps & (last_taps | {9{!last}});
+  assign next[`STAGED_POS]      = issue[`ISSUE_POS];
+  assign next[`STAGED_WIDTH]    = issue[`ISSUE_WIDTH];
+  assign next[`STAGED_LINES]    = issue[`ISSUE_LINES];
+  assign next[`STAGED_LEFT]     = gx == 10'd0 && !ph;
+  assign next[`STAGED_RIGHT]    = rows ? issue[`ISSUE_END_X] : right;
+  assign next[`STAGED_RIGHT_AT] = rows ? x_end[5:0] : x_left[5:0];
+  assign next[`STAGED_TOP]      = gy == 9'd0;
+  assign next[`STAGED_BOT]      = rows ? issue[`ISSUE_END_Y] : bot;
+  assign next[`STAGED_BOT_AT]   = y_left[1:0];
+  assign next[`STAGED_NZ]       = issue[`ISSUE_NZ];
+  assign next[`STAGED_TWO]      = issue[`ISSUE_TWO];
+  assign next[`STAGED_TWO_END]  = issue[`ISSUE_TWO_END];
+  assign next[`STAGED_AGAIN]    = issue[`ISSUE_PLANE] != 2'd0;
+
+  // ---- the sums: pixel, group, for accumulators and write-back
+  wire [9:0] chan = issue[`ISSUE_CHAN];
+  wire [`JOB_BITS-1:0] job;
+  assign job[`JOB_LINES] = issue[`ISSUE_LINES];
+  assign job[`JOB_WIDTH] = issue[`ISSUE_WIDTH];
+  assign job[`JOB_GY]    = gy;
+  assign job[`JOB_GX]    = gx;
+  assign job[`JOB_NZ]    = issue[`ISSUE_NZ];
+  assign job[`JOB_CHAN]  = chan;
+  assign job[`JOB_PLANE] = issue[`ISSUE_PLANE];
+  assign job[`JOB_WHOLE] = issue[`ISSUE_WHOLE];
+  wire [`META_BITS-1:0] meta;
+  assign meta[`META_JOB]   = job;
+  assign meta[`META_PBANK] = rows ? issue[`ISSUE_BANK] : chan[ZW-1:0];
+  assign meta[`META_PROW]  = prow_base + {{(PRW - 11) {1'b0}}, issue[`ISSUE_PROW]};
+  wire [`TAG_BITS-1:0] sums;
+  assign sums[`TAG_META]  = meta;
   // the sum of a fully connected layer is the first pixel of its map
-  wire [5:0] sum_pos = fc_mode ? 6'd0 : issue_pos;
-  assign issue_tag = {idx_q, first_q, last_q, end_q, sum_pos, meta};
+  assign sums[`TAG_POS]   = (mode == `MODE_FC) ? 6'd0 : issue[`ISSUE_POS];
+  assign sums[`TAG_END]   = issue[`ISSUE_ENDS] && last;
+  assign sums[`TAG_LAST]  = last;
+  assign sums[`TAG_FIRST] = issue[`ISSUE_FIRST];
+  assign sums[`TAG_IDX]   = issue[`ISSUE_IDX];
 
-  wire unused = &{1'b0, desc, row_width};
+  reg [`TAG_BITS-1:0] sums_q;
+  always @(posedge clk) begin
+    if (rst) valid <= 1'b0;
+    else valid <= go;
+  end
+  always @(posedge clk) begin
+    staged <= go ? next : staged;
+    sums_q <= go ? sums : sums_q;
+  end
+  assign tag = sums_q;
+
+  wire unused = &{1'b0, desc, issue, entry, wrow};
 
 endmodule
 

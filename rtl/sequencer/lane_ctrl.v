@@ -3,15 +3,16 @@
 // lane_ctrl: works out, for each lane of an issue, whether it counts and where it meets padding.
 //
 // How it works: a depthwise lane has the pixel of its own place in the row; when a word is narrower
-// than the lanes, those of the others rest. A lane's pixel stands at jj = position modulo the slot width, in slot = position /
-// slot width (a line of a stacked stripe, or a channel of an AI RAM row). It counts when jj < wlim
-// and slot < slots and its kernel module has an output channel. Left and right padding concern
-// jj = 0 and jj = rpos, top and bottom a line. The result is registered, one cycle after the issue,
-// together with what the columns of the array need.
+// than the lanes, those of the others rest. A lane's pixel is in a column of a slot: position modulo and
+// divided by the slot width. A slot is a line of a stripe, or a channel of an AI RAM row. The lane counts
+// when column and slot are in use and its kernel module has an output channel. Padding on the left and on
+// the right concerns one column each, above and below one line of a stripe, or the line of a row. The
+// result is registered, one cycle after the issue.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_fields.vh"
 
 module lane_ctrl #(
     // array: pixels and output channels
@@ -22,47 +23,46 @@ module lane_ctrl #(
     parameter PAIR = 0,
     // derived, not to be set: lanes and width of a bank number
     parameter L = N_Y * N_Z,
-    parameter ZW = $clog2(N_Z)
+    parameter ZW = $clog2(N_Z),
+    // width of a tile entry, of a weight row
+    parameter TE = 5,
+    parameter WA = 10
 ) (
     // clock and synchronous reset
-    input  wire         clk,
-    input  wire         rst,
-    // layer: lanes are pixels of their own; only lane 0 works (fully connected); depthwise stripes
-    // of several lines; log2 slot width
-    input  wire         dw,
-    input  wire         single,
-    input  wire         by_slot,
-    input  wire [  2:0] swl,
+    input  wire                    clk,
+    input  wire                    rst,
+    // layer: lanes are pixels of their own; only lane 0 works (fully connected); slots are lines of a
+    // stripe; log2 slot width
+    input  wire                    dw,
+    input  wire                    single,
+    input  wire                    by_slot,
+    input  wire [             2:0] swl,
     // issue, see issue_stage
-    input  wire         issue_valid,
-    input  wire [  5:0] issue_pos,
-    input  wire [  6:0] issue_wlim,
-    input  wire [  2:0] issue_slots,
-    input  wire         issue_left,
-    input  wire         issue_right,
-    input  wire [  5:0] issue_rpos,
-    input  wire         issue_top,
-    input  wire         issue_bot,
-    input  wire [  1:0] issue_bslot,
-    input  wire [ ZW:0] issue_nz,
-    // there is a second depthwise row, at the lower edge
-    input  wire         issue_two,
-    input  wire         issue_two_bot,
+    input  wire                    issue_valid,
+    input  wire [`STAGED_BITS-1:0] staged,
     // per lane: counts, padding left, right, above, below
-    output reg  [L-1:0] valid,
-    output reg  [L-1:0] left,
-    output reg  [L-1:0] right,
-    output reg  [L-1:0] top,
-    output reg  [L-1:0] bot,
+    output reg  [           L-1:0] valid,
+    output reg  [           L-1:0] left,
+    output reg  [           L-1:0] right,
+    output reg  [           L-1:0] top,
+    output reg  [           L-1:0] bot,
     // number of lanes that count
-    output reg  [  7:0] count
+    output reg  [             7:0] count
 );
 
   localparam DB = $clog2(LD);
   localparam integer LAST = L - 1;
-  localparam [7:0] LANES_M1 = LAST[7:0];
+  localparam [6:0] LANES_M1 = LAST[6:0];
+  localparam integer PIXELS = N_Y - 1;
+  localparam [6:0] PIXELS_M1 = PIXELS[6:0];
 
-  wire [6:0] mask = (7'd1 << swl) - 7'd1;
+  wire [5:0] pos = staged[`STAGED_POS];
+  wire [6:0] width = staged[`STAGED_WIDTH];
+  wire [2:0] lines = staged[`STAGED_LINES];
+  wire [5:0] right_at = staged[`STAGED_RIGHT_AT];
+  wire [1:0] bot_at = staged[`STAGED_BOT_AT];
+  wire [31:0] kernels = {{(31 - ZW) {1'b0}}, staged[`STAGED_NZ]};
+  wire [5:0] mask = {swl[1], swl[1:0] != 2'd0, 4'hf};
 
   reg [L-1:0] next_valid;
   reg [L-1:0] next_left;
@@ -70,10 +70,12 @@ module lane_ctrl #(
   reg [L-1:0] next_top;
   reg [L-1:0] next_bot;
   reg [7:0] next_count;
-  reg [7:0] at;
-  reg [6:0] jj;
-  reg [3:0] slot;
+  reg [6:0] at;
+  reg [5:0] column;
+  reg [1:0] slot;
   reg second;
+  reg on_row;
+  reg used;
   integer i;
 
   always @* begin
@@ -84,24 +86,28 @@ module lane_ctrl #(
     next_top   = {L{1'b0}};
     next_bot   = {L{1'b0}};
     next_count = 8'd0;
-    at         = 8'd0;
-    jj         = 7'd0;
-    slot       = 4'd0;
+    at         = 7'd0;
+    column     = 6'd0;
+    slot       = 2'd0;
     second     = 1'b0;
+    on_row     = 1'b0;
+    used       = 1'b0;
     if (issue_valid) begin
       for (i = 0; i < L; i = i + 1) begin
         second = PAIR != 0 && dw && i >= 64;
-        at = second ? {2'b00, i[5:0]} : dw ? ({2'b00, issue_pos} & ~LANES_M1) + i[7:0] :
-            {2'b00, issue_pos} + {4'd0, i[3:0] & (N_Y[3:0] - 4'd1)};
-        jj = at[6:0] & mask;
-        slot = at[7:4] >> (swl - 3'd4);
-        // beyond the 64 positions of a row there is nothing; slots counts the rows in use
-        next_valid[i] = (!single || i == 0) && (!second || issue_two) && !at[6] && !at[7] && jj < issue_wlim && (!dw || slot < {1'b0, issue_slots}) &&
-            (dw ? at >> DB == {2'b00, issue_pos} >> DB : (i / N_Y) < {{(31 - ZW) {1'b0}}, issue_nz});
-        next_left[i] = issue_left && jj == 7'd0;
-        next_right[i] = issue_right && jj == {1'b0, issue_rpos};
-        next_top[i] = issue_top && !second && (!by_slot || slot == 4'd0);
-        next_bot[i] = second ? issue_two_bot : issue_bot && (!by_slot || slot == {2'b00, issue_bslot});
+        // a position is a multiple of the pixels; of a depthwise row the lanes are aligned
+        at = second ? {1'b0, i[5:0]} : dw ? ({1'b0, pos} & ~LANES_M1) | i[6:0] : {1'b0, pos} | (i[6:0] & PIXELS_M1);
+        column = at[5:0] & mask;
+        slot = (swl[1:0] == 2'd0) ? at[5:4] : {1'b0, at[5] && swl[0]};
+        // beyond the 64 positions of a row there is nothing
+        on_row = !at[6] && {1'b0, column} < width && (!dw || {1'b0, slot} < lines);
+        used = dw ? at >> DB == {1'b0, pos} >> DB : (i / N_Y) < kernels;
+        next_valid[i] = single ? i == 0 : on_row && used && (!second || staged[`STAGED_TWO]);
+        next_left[i] = staged[`STAGED_LEFT] && column == 6'd0;
+        next_right[i] = staged[`STAGED_RIGHT] && column == right_at;
+        next_top[i] = staged[`STAGED_TOP] && !second && (!by_slot || slot == 2'd0);
+        next_bot[i] = second ? staged[`STAGED_TWO_END] :
+            staged[`STAGED_BOT] && (!by_slot || slot == bot_at);
         next_count = next_count + {7'd0, next_valid[i]};
       end
     end
@@ -126,7 +132,7 @@ module lane_ctrl #(
     end
   end
 
-  wire unused = &{1'b0, issue_two, issue_two_bot};
+  wire unused = &{1'b0, staged, swl[2]};
 
 endmodule
 

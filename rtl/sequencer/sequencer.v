@@ -85,23 +85,9 @@ module sequencer #(
 
   // ---- where we are
   wire go, repeats;
-  wire [WW-1:0] net_base;
-  wire [TW-1:0] entry;
-  wire [WW-1:0] use_wrow, own_wrow, base_wrow;
-  wire [ZW-1:0] wbank;
-  wire [10:0] grp, chan, pass_chan;
-  wire [17:0] step;
-  wire [ 5:0] idx;
-  wire [ 9:0] line;
-  wire [ 3:0] seg;
-  wire [ 9:0] stripe_gx;
-  wire [ 8:0] stripe_gy;
-  wire [6:0] pos, wlim;
-  wire [2:0] slots;
-  wire [1:0] plane;
-  wire sweep_done, step_last, seg_last, line_last, whole, two, two_last;
-  wire [1:0] release_tile, release_wrows;
-  assign ring_row = repeats ? net_base : base_wrow;
+  wire [WW-1:0] net_base, block_row;
+  wire [`ISSUE_BITS-1:0] issue;
+  assign ring_row = repeats ? net_base : block_row;
   // issues of the array, and of further bytes
   wire nest_running, nest_done, nest_take;
   wire planes_busy, plane_go, plane_take, lanes_busy;
@@ -110,56 +96,28 @@ module sequencer #(
   loop_nest #(
       .N_Y       (N_Y),
       .N_Z       (N_Z),
-      .TILE_ROWS (TILE_ROWS),
-      .WBUF_ROWS (WBUF_ROWS),
       .TILE_W    (WORD),
       .PAIR      (PAIR),
       .SUM_PLANES(SUM_PLANES),
-      .FLAT      (FLAT)
+      .FLAT      (FLAT),
+      .SHARE     (POST_SHARE),
+      .TW        (TW),
+      .WW        (WW)
   ) u_nest (
-      .clk(clk),
-      .rst(rst),
-      .start(start),
-      .desc(desc),
-      .go(go),
-      .running(nest_running),
-      .done(nest_done),
-      .tile_filled(tile_filled),
-      .repeats(repeats),
-      .net_base(net_base),
-      .skip(skip),
-      .skip_to(skip_to),
-      .entry(entry),
-      .use_wrow(use_wrow),
-      .own_wrow(own_wrow),
-      .base_wrow(base_wrow),
-      .wbank(wbank),
-      .grp(grp),
-      .step(step),
-      .idx(idx),
-      .plane(plane),
-      .line(line),
-      .seg(seg),
-      .chan(chan),
-      .pass_chan(pass_chan),
-      .stripe_gx(stripe_gx),
-      .stripe_gy(stripe_gy),
-      .pos(pos),
-      .wlim(wlim),
-      .slots(slots),
-      .sweep_done(sweep_done),
-      .step_last(step_last),
-      .seg_last(seg_last),
-      .line_last(line_last),
-      .whole(whole),
-      .two(two),
-      .two_last(two_last),
-      .release_tile(release_tile),
-      .release_wrows(release_wrows)
+      .clk      (clk),
+      .rst      (rst),
+      .start    (start),
+      .desc     (desc),
+      .go       (go),
+      .running  (nest_running),
+      .done     (nest_done),
+      .jump     (skip || (start && repeats)),
+      .jump_to  (skip ? skip_to : net_base),
+      .issue    (issue),
+      .block_row(block_row)
   );
 
   // ---- may it be issued
-  wire [PRW-1:0] use_prow;
   issue_credits #(
       .N_Y       (N_Y),
       .N_Z       (N_Z),
@@ -180,18 +138,8 @@ module sequencer #(
       .skip(skip),
       .skip_to(skip_to),
       .running(nest_running),
-      .entry(entry),
-      .own_wrow(own_wrow),
-      .base_wrow(base_wrow),
-      .grp(grp),
-      .pass_chan(pass_chan),
-      .step_last(step_last),
-      .sweep_first(pos == 7'd0),
-      .two(two),
-      .release_tile(release_tile),
-      .release_wrows(release_wrows),
+      .issue(issue),
       .go(go),
-      .use_prow(use_prow),
       .tile_filled(tile_filled),
       .tile_freed(tile_freed),
       .wrow_filled(wrow_filled),
@@ -217,8 +165,8 @@ module sequencer #(
       plane_issue u_planes (
           .clk(clk),
           .rst(rst),
-          .begins(go && step_last && sweep_done && desc[`DESC_OUT32]),
-          .last(idx),
+          .begins(go && issue[`ISSUE_LAST] && issue[`ISSUE_ENDS] && desc[`DESC_OUT32]),
+          .last(issue[`ISSUE_IDX]),
           .row_room(row_room),
           .row_take(plane_take),
           .lanes_busy(lanes_busy),
@@ -248,17 +196,8 @@ module sequencer #(
   assign row_take = nest_take || plane_take;
 
   // ---- the issue
-  wire issue_two, issue_two_bot, issue_again;
-  wire issue_valid, issue_left, issue_right, issue_top, issue_bot;
-  wire [TE-1:0] issue_entry;
-  wire [WA-1:0] issue_wrow;
-  wire [ZW-1:0] issue_wsel;
-  wire [5:0] issue_pos, issue_rpos;
-  wire [8:0] issue_taps;
-  wire [6:0] issue_wlim;
-  wire [2:0] issue_slots;
-  wire [1:0] issue_bslot;
-  wire [ZW:0] issue_nz;
+  wire issue_valid;
+  wire [`STAGED_BITS-1:0] staged;
   wire [`TAG_BITS-1:0] issue_tag;
   assign issued = issue_valid;
   // the memories take two cycles
@@ -270,57 +209,19 @@ module sequencer #(
 
   issue_stage #(
       .N_Z(N_Z),
-      .TA (TE),
+      .TE (TE),
       .WA (WA),
       .PRW(PRW)
   ) u_issue (
-      .clk(clk),
-      .rst(rst),
-      .desc(desc),
-      .go(go),
-      .entry(entry[TE-1:0]),
-      .wrow(use_wrow[WA-1:0]),
-      .wbank(wbank),
-      .grp(grp),
-      .step(step),
-      .idx(idx),
-      .plane(plane),
-      .line(line),
-      .seg(seg),
-      .chan(chan[9:0]),
-      .pass_bank(pass_chan[ZW-1:0]),
-      .stripe_gx(stripe_gx),
-      .stripe_gy(stripe_gy),
-      .pos(pos[5:0]),
-      .wlim(wlim),
-      .slots(slots),
-      .sweep_done(sweep_done),
-      .step_last(step_last),
-      .seg_last(seg_last),
-      .line_last(line_last),
-      .whole(whole),
-      .two(two),
-      .two_last(two_last),
-      .use_prow(use_prow),
-      .issue_valid(issue_valid),
-      .issue_entry(issue_entry),
-      .issue_wrow(issue_wrow),
-      .issue_wsel(issue_wsel),
-      .issue_pos(issue_pos),
-      .issue_taps(issue_taps),
-      .issue_wlim(issue_wlim),
-      .issue_slots(issue_slots),
-      .issue_left(issue_left),
-      .issue_right(issue_right),
-      .issue_rpos(issue_rpos),
-      .issue_top(issue_top),
-      .issue_bot(issue_bot),
-      .issue_bslot(issue_bslot),
-      .issue_nz(issue_nz),
-      .issue_two(issue_two),
-      .issue_two_bot(issue_two_bot),
-      .issue_again(issue_again),
-      .issue_tag(issue_tag)
+      .clk      (clk),
+      .rst      (rst),
+      .desc     (desc),
+      .prow_base(prow_base),
+      .go       (go),
+      .issue    (issue),
+      .valid    (issue_valid),
+      .staged   (staged),
+      .tag      (issue_tag)
   );
 
   // ---- lanes and columns
@@ -333,7 +234,7 @@ module sequencer #(
   always @(posedge clk) begin
     dw      <= desc[`DESC_DW];
     single  <= mode == `MODE_FC;
-    by_slot <= mode == `MODE_TAPS && desc[`DESC_DW];
+    by_slot <= mode != `MODE_DWROW;
     swl     <= (mode == `MODE_DWROW) ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
     ew      <= desc[`DESC_EW];
     one     <= desc[`DESC_ONE];
@@ -343,7 +244,9 @@ module sequencer #(
       .N_Y (N_Y),
       .N_Z (N_Z),
       .LD  (LD),
-      .PAIR(PAIR)
+      .PAIR(PAIR),
+      .TE  (TE),
+      .WA  (WA)
   ) u_lanes (
       .clk(clk),
       .rst(rst),
@@ -352,18 +255,7 @@ module sequencer #(
       .by_slot(by_slot),
       .swl(swl),
       .issue_valid(issue_valid),
-      .issue_pos(issue_pos),
-      .issue_wlim(issue_wlim),
-      .issue_slots(issue_slots),
-      .issue_left(issue_left),
-      .issue_right(issue_right),
-      .issue_rpos(issue_rpos),
-      .issue_top(issue_top),
-      .issue_bot(issue_bot),
-      .issue_bslot(issue_bslot),
-      .issue_nz(issue_nz),
-      .issue_two(issue_two),
-      .issue_two_bot(issue_two_bot),
+      .staged(staged),
       .valid(lane_valid),
       .left(lane_left),
       .right(lane_right),
@@ -373,13 +265,16 @@ module sequencer #(
   );
 
   // multiplications that a layer needs are counted once
-  reg again;
+  wire once = !staged[`STAGED_AGAIN];
+  reg  again;
   always @(posedge clk) begin
     if (rst) again <= 1'b0;
-    else again <= issue_valid && issue_again;
+    else again <= issue_valid && !once;
   end
 
   // the word of the entry in which the position lies
+  wire [TE-1:0] issue_entry = staged[`STAGED_ENTRY];
+  wire [5:0] issue_pos = staged[`STAGED_POS];
   wire [TA-1:0] issue_word;
   generate
     if (TA == TE) begin : g_entry
@@ -388,23 +283,22 @@ module sequencer #(
       assign issue_word = {issue_entry, issue_pos[5-:TA-TE]};
     end
   endgenerate
+  wire unused_pos = &{1'b0, issue_pos};
 
   // an element-wise layer: the first row of the window is the pad value; of one map the last row, too
   column_skew #(
       .L (L),
       .ZW(ZW),
       .TA(TA),
+      .TE(TE),
       .WA(WA)
   ) u_skew (
       .clk(clk),
       .rst(rst),
       .issue_valid(issue_valid),
-      .issue_entry(issue_word),
-      .issue_wrow(issue_wrow),
-      .issue_wsel(issue_wsel),
-      .issue_pos(issue_pos),
-      .issue_taps(issue_taps),
-      .issue_nz(issue_nz & {(ZW + 1) {!issue_again}}),
+      .issue_word(issue_word),
+      .staged(staged),
+      .kernels(staged[`STAGED_NZ] & {(ZW + 1) {once}}),
       .lane_valid(lane_valid),
       .lane_left(lane_left & {L{!ew}}),
       .lane_right(lane_right & {L{!ew}}),
@@ -417,8 +311,6 @@ module sequencer #(
       .wrow(column_wrow),
       .control(column_control)
   );
-
-  wire unused = &{1'b0, chan[10], use_wrow};
 
 endmodule
 

@@ -45,9 +45,15 @@
   (* hierconn *) wire [2:0] \u_checker.retry_size ;
   (* hierconn *) wire [31:0] \u_checker.retry_addr ;
   (* hierconn *) wire [AHB_W-1:0] \u_checker.retry_data ;
-  // what the queue holds behind its head
-  (* hierconn *) wire [1:0] \u_queue.held ;
-  (* hierconn *) wire [CMD_W-1:0] \u_queue.g_place[1].data ;
+  // the commands in their rows, and which of them are which
+  localparam F_ROW = 42;
+  (* hierconn *) wire [2:0] \u_beats.put , \u_beats.gen , \u_beats.old ;
+  (* hierconn *) wire \u_beats.started ;
+  (* hierconn *) wire [9:0] \u_beats.rest_low ;
+  (* hierconn *) wire [4:0] \u_beats.rest_rem ;
+  (* hierconn *) wire [3:0] \u_beats.reads ;
+  (* hierconn *) wire [4*F_ROW-1:0] \u_beats.u_next.g_four.f_all ;
+  (* hierconn *) wire [4*(TAG_W+22)-1:0] \u_beats.u_oldest.g_four.f_all ;
 
   reg f_first = 1'b1;
   reg f_reset = 1'b1;  // the cycle before was one of reset
@@ -75,25 +81,71 @@
     input [31:0] addr;
     input [4:0] beats;
     input [2:0] size;
-    f_legal = beats != 0 && beats <= 16 && size <= OW && (addr & ((32'd1 << size) - 1)) == 0 &&
+    f_legal = beats != 0 && beats <= 16 && size <= OW && (addr[3:0] & ((4'd1 << size) - 4'd1)) == 0 &&
         {1'b0, addr[9:0]} + ({6'd0, beats} << size) <= 11'd1024;
   endfunction
-  function f_legal_beat;
-    input [BEAT_W-1:0] beat;
-    f_legal_beat = f_legal(beat[B_ADDR+:32], beat[B_REM+:5], beat[B_SIZE+:3]);
+  // a row and its parts
+  wire [4*F_ROW-1:0] f_rows = \u_beats.u_next.g_four.f_all ;
+  wire [4*(TAG_W+22)-1:0] f_olds = \u_beats.u_oldest.g_four.f_all ;
+  wire [2:0] f_put = \u_beats.put , f_gen_no = \u_beats.gen , f_old = \u_beats.old ;
+  wire [2:0] f_count = f_put - f_old;
+  // rows that hold a command, and those that hold none or a good one: legal, and both memories agree
+  wire [3:0] f_held, f_good;
+  genvar f_r;
+  generate
+    for (f_r = 0; f_r < 4; f_r = f_r + 1) begin : g_row
+      wire [1:0] behind = f_r[1:0] - f_old[1:0];
+      wire [F_ROW-1:0] row = f_rows[F_ROW*f_r+:F_ROW];
+      assign f_held[f_r] = {1'b0, behind} < f_count;
+      assign f_good[f_r] = !f_held[f_r] || (f_legal(row[32:1], row[37:33], row[40:38]) &&
+          f_olds[(TAG_W+22)*f_r+:22] == row[32:11]);
+    end
+  endgenerate
+  // a beat: number of its command, takes a word, first, rem, size, address, direction
+  localparam F_BEAT = 3 + 1 + 1 + 5 + 3 + 32 + 1;
+  localparam F_NO = 43;
+  localparam F_POP = 42;
+  localparam F_IS_FIRST = 41;
+  localparam F_REM = 36;
+  localparam F_SIZE = 33;
+  function f_of_row;  // a beat is one of the command of its number, and legal itself
+    input [F_BEAT-1:0] beat;
+    reg [F_ROW-1:0] row;
+    begin
+      row = f_rows[F_ROW*beat[F_NO+:2]+:F_ROW];
+      f_of_row = f_held[beat[F_NO+:2]] && beat[F_REM+:5] <= row[37:33] && beat[0] == row[0] &&
+          beat[F_SIZE+:3] == row[40:38] && beat[F_IS_FIRST] == (beat[F_REM+:5] == row[37:33]) &&
+          beat[F_POP] == (row[0] && row[41]) && beat[32:11] == row[32:11] &&
+          (!beat[F_IS_FIRST] || beat[10:1] == row[10:1]) && f_legal(beat[32:1], beat[F_REM+:5], beat[F_SIZE+:3]);
+    end
   endfunction
   // beat b is the one after a
   function f_next;
-    input [BEAT_W-1:0] a, b;
-    f_next = (a[B_REM+:5] == 5'd1) ? (b[B_FIRST] && b[B_ID+:2] == a[B_ID+:2] + 2'd1) :
-        (!b[B_FIRST] && b[B_ID+:2] == a[B_ID+:2] && b[B_REM+:5] == a[B_REM+:5] - 5'd1 &&
-         b[B_ADDR+:32] == a[B_ADDR+:32] + (32'd1 << a[B_SIZE+:3]) && b[B_SIZE+:3] == a[B_SIZE+:3] &&
-         b[B_WRITE] == a[B_WRITE] && b[B_TAG+:TAG_W] == a[B_TAG+:TAG_W]);
+    input [F_BEAT-1:0] a, b;
+    f_next = (a[F_REM+:5] == 5'd1) ? (b[F_IS_FIRST] && b[F_NO+:3] == a[F_NO+:3] + 3'd1) :
+        (!b[F_IS_FIRST] && b[F_NO+:3] == a[F_NO+:3] && b[F_REM+:5] == a[F_REM+:5] - 5'd1 &&
+         b[32:11] == a[32:11] && b[10:1] == a[10:1] + (10'd1 << a[F_SIZE+:3]) && b[F_SIZE+:3] == a[F_SIZE+:3] &&
+         b[0] == a[0]);
   endfunction
-  wire [BEAT_W-1:0] f_young = rp1_valid ? rp1 : rp0_valid ? rp0 : ap_valid ? ap : dp;
-  wire f_gen = q_valid && !dropping;  // the generator has a beat of the chain
-  // the beat after that of the address stage, and of the data stage
-  wire f_word_ok = !(q_write && gen_addr == f_word_addr) || wd_data == f_word;
+  wire [F_ROW-1:0] f_old_row = f_rows[F_ROW*f_old[1:0]+:F_ROW];
+  wire [2:0] f_ap_no = (dp_valid && dp_ends) ? f_old + 3'd1 : f_old;
+  wire ap_ends = ap_rem == 5'd1;
+  wire [F_BEAT-1:0] f_dp = {f_old, dp_pop, dp_first, dp_rem, f_old_row[40:38], old_block, dp_low, dp_write};
+  wire [F_BEAT-1:0] f_ap = {f_ap_no, ap_pop, ap_first, ap_rem, ap_size, ap_addr, ap_write};
+  wire [F_BEAT-1:0] f_gen_beat = {f_gen_no, gen_pop, gen_first, gen_rem, gen_size, gen_addr, gen_write};
+  wire [F_BEAT-1:0] f_young = ap_valid ? f_ap : f_dp;
+  wire f_gen = gen_valid && !dropping;  // the next beat is one of the chain
+  // the write FIFO: the words around the one that the master takes next, its place, those of the beats
+  reg [AHB_W-1:0] f_words[0:3];
+  (* anyseq *) reg [AHB_W-1:0] f_new_word;
+  reg [1:0] f_at = 2'd0;
+  reg [1:0] f_ap_at, f_dp_at;
+  always @(posedge clk) begin
+    f_at <= (rst || mst_abandon) ? 2'd0 : f_at + wd_pop - wd_back;
+    if (wd_pop) f_words[f_at+2'd2] <= f_new_word;
+    if (issue) f_ap_at <= f_at;
+    if (m_ahb_hready) f_dp_at <= f_ap_at;
+  end
 
   always @(posedge clk) begin
     if (!rst) begin
@@ -108,7 +160,9 @@
       //: The master is told to abandon only in runs in which that may happen.
       if (!f_abandons) never_abandons : assume (!mst_abandon);
       //: One word of the storage is tracked, any one: its data are what the write FIFO holds for it.
-      if (q_valid) word_data : assume (f_word_ok);
+      if (gen_valid && gen_write && gen_addr == f_word_addr) word_data : assume (wd_data == f_word);
+      //: A word of the write FIFO that is taken back comes again.
+      fifo : assume (wd_data == f_words[f_at]);
     end
     if (!f_first) begin
       //: Rule 1: HTRANS is IDLE during reset and in the cycle after it.
@@ -152,98 +206,104 @@
     end
     if (!rst && !f_first) begin
       //: Rule 16: write data are those of the transfer, also after the address bus is lost.
-      if (\u_checker.dp_valid && (dp_valid || dp_orphan) && dp[B_WRITE] && dp[B_ADDR+:32] == f_word_addr)
+      if (\u_checker.dp_valid && (dp_valid || dp_orphan) && \u_checker.dp_write && \u_checker.dp_addr == f_word_addr)
         rule_16 : assert (m_ahb_hwdata == f_word);
       //: Beats follow each other as in their commands: none is lost, doubled or moved by RETRY, SPLIT,
       //: ERROR or a lost grant.
-      chain : assert ((!(dp_valid && ap_valid) || f_next(dp, ap)) &&
-          (!(dp_valid && !ap_valid && rp1_valid) || f_next(dp, rp1)) &&
-          (!(dp_valid && !ap_valid && !rp1_valid && f_gen) || f_next(dp, gen_beat)) &&
-          (!(ap_valid && rp1_valid) || f_next(ap, rp1)) &&
-          (!(ap_valid && !rp1_valid && f_gen) || f_next(ap, gen_beat)) &&
-          (!(rp0_valid && rp1_valid) || f_next(rp0, rp1)) &&
-          (!(rp0_valid && !rp1_valid && f_gen) || f_next(rp0, gen_beat)) &&
-          (!(rp1_valid && f_gen) || f_next(rp1, gen_beat)));
-      //: (invariant) The replay registers are empty when stages behind them are filled.
-      replay_order : assert (!(rp0_valid && (dp_valid || ap_valid)) && !(rp1_valid && dp_valid && ap_valid));
-      //: (invariant) Every beat that waits or is on the bus is legal.
-      legal_beats : assert ((!dp_valid || f_legal_beat(dp)) && (!(ap_valid || ap_orphan) || f_legal_beat(ap)) &&
-          (!rp0_valid || f_legal_beat(rp0)) && (!rp1_valid || f_legal_beat(rp1)) &&
-          (!q_valid || (f_legal_beat(gen_beat) && f_legal(q_addr, q_beats, q_size))));
-      //: (invariant) The second place of the queue holds a legal command.
-      if (\u_queue.held [1]) legal_queue : assert (\u_queue.held [0] && f_legal(
-          \u_queue.g_place[1].data [1+:32], \u_queue.g_place[1].data [33+:5], \u_queue.g_place[1].data [38+:3]));
+      chain : assert ((!(dp_valid && ap_valid) || f_next(f_dp, f_ap)) &&
+          (!(dp_valid && !ap_valid && f_gen) || f_next(f_dp, f_gen_beat)) &&
+          (!(ap_valid && f_gen) || f_next(f_ap, f_gen_beat)));
+      //: A beat is one of its command: block, size, direction, how many come behind it, the address of
+      //: the first one; those of the others follow by the chain.
+      beats_of_command : assert ((!dp_valid || f_of_row(f_dp)) && (!ap_valid || f_of_row(f_ap)) &&
+          (!gen_valid || f_of_row(f_gen_beat)));
+      //: (invariant) Commands are numbered in order, not more than four are held, and the generator is behind the
+      //: last beat on the bus.
+      numbers : assert (f_count <= 3'd4 && f_gen_no - f_old <= f_count &&
+          f_gen_no - f_old == {2'd0, dp_valid && dp_ends} + {2'd0, ap_valid && ap_ends} && f_put - f_gen_no <= 3'd4);
+      //: (invariant) Every command that is held is legal.
+      legal_rows : assert (&f_good);
+      //: (invariant) What is in the address stage is legal, an orphan too.
+      if (ap_valid || ap_orphan) legal_beat : assert (f_legal(ap_addr, ap_rem, ap_size));
+      //: The flag of reads is that of the commands held.
+      reads_held : assert (\u_beats.reads == (f_held & ~{f_rows[3*F_ROW], f_rows[2*F_ROW], f_rows[F_ROW], f_rows[0]}));
+      //: Words that are taken back are those of the beats that come again.
+      if (reuse) words_back : assert (f_at - wd_back == f_dp_at);
+      //: The word of the next command's first beat, when that one alone comes again.
+      if (ap_back) word_back : assert (f_at - wd_back == f_ap_at);
+      //: (invariant) Each beat has the word of its place, and the next one is right behind.
+      places : assert ((!(dp_valid && dp_write) || dp_wdata == f_words[f_dp_at]) &&
+          (!(ap_valid && ap_write) || ap_wdata == f_words[f_ap_at]) &&
+          (!ap_valid || f_at == f_ap_at + {1'b0, ap_pop}) &&
+          (!(dp_valid && ap_valid) || f_ap_at == f_dp_at + {1'b0, dp_pop}) &&
+          (!(dp_valid && !ap_valid) || f_at == f_dp_at + {1'b0, dp_pop}));
       //: (invariant) Beats of the tracked word carry its data.
       word_kept : assert (
-          (!((dp_valid || dp_orphan) && dp[B_WRITE] && dp[B_ADDR+:32] == f_word_addr) || dp_wdata == f_word) &&
-          (!((ap_valid || ap_orphan) && ap[B_WRITE] && ap[B_ADDR+:32] == f_word_addr) || ap_wdata == f_word) &&
-          (!(rp0_valid && rp0[B_WRITE] && rp0[B_ADDR+:32] == f_word_addr) || rp0_wdata == f_word) &&
-          (!(rp1_valid && rp1[B_WRITE] && rp1[B_ADDR+:32] == f_word_addr) || rp1_wdata == f_word));
+          (!(\u_checker.dp_valid && \u_checker.dp_write && \u_checker.dp_addr == f_word_addr) || dp_wdata == f_word) &&
+          (!((ap_valid || ap_orphan) && ap_write && ap_addr == f_word_addr) || ap_wdata == f_word));
       //: (invariant) The address stage is filled when HTRANS is not IDLE; orphans come from an abandon or ERROR.
       stages : assert ((htrans != TRANS_IDLE) == (ap_valid || ap_orphan) && !(ap_valid && ap_orphan) &&
           !(dp_valid && dp_orphan) && !(ap_valid && dp_orphan) && htrans != 2'b01 && (!more || ap_valid || ap_orphan) &&
-          (f_abandons || (!ap_orphan && !dp_orphan)) && !(ap_orphan && (dp_valid || rp0_valid || rp1_valid)));
+          (f_abandons || (!ap_orphan && !dp_orphan)) && !(ap_orphan && dp_valid));
       //: (invariant) A beat that is followed by one of its burst is not the last of its command.
-      if (ap_valid || ap_orphan) followed : assert (more == (ap[B_REM+:5] != 5'd1));
+      if (ap_valid || ap_orphan) followed : assert (more == !ap_ends);
       //: (invariant) Behind the youngest beat comes the rest of its command, or the next command.
-      if (dp_valid || ap_valid || rp0_valid || rp1_valid) rest_there : assert (f_young[B_REM+:5] != 5'd1 ? f_gen :
-          (!started && !dropping && gen_id == f_young[B_ID+:2] + 2'd1));
-      //: (invariant) A command that is dropped is at the head of the queue, and nothing else of it waits.
-      if (dropping) drops : assert (q_valid && started && !ap_valid && !rp1_valid && !dp_valid && !rp0_valid);
-      //: (invariant) A command that began is at the head of the queue.
-      if (started) begun : assert (q_valid);
+      if (dp_valid || ap_valid) rest_there : assert (
+          f_young[F_REM+:5] != 5'd1 ? f_gen && !gen_first : gen_first && !dropping);
+      //: (invariant) A command that is dropped began, is the oldest one, and nothing else of it waits.
+      if (dropping) drops : assert (gen_valid && !gen_first && gen_oldest && !ap_valid && !dp_valid);
+      //: (invariant) A command that began is held.
+      if (!gen_first) begun : assert (gen_valid);
       //: (invariant) The master and the checker see the same owner and the same data phase.
       owner : assert ((!\u_checker.b_active || \u_checker.own ) && (htrans == TRANS_IDLE || \u_checker.own ) &&
           \u_checker.dp_valid == (dp_valid || dp_orphan || f_ours) && !(f_ours && (dp_valid || dp_orphan)) &&
-          (!(dp_valid || dp_orphan) || (\u_checker.dp_write == dp[B_WRITE] && \u_checker.dp_addr == dp[B_ADDR+:32] &&
-          \u_checker.dp_size == dp[B_SIZE+:3])) && (!f_ours || htrans == TRANS_IDLE) &&
+          (!(dp_valid || dp_orphan) || (\u_checker.dp_write == dp_write)) &&
+          (!dp_valid || (\u_checker.dp_addr == f_dp[32:1] && \u_checker.dp_size == f_dp[F_SIZE+:3])) &&
+          (!f_ours || htrans == TRANS_IDLE) &&
           (!f_ours || f_answering) && (!f_idle || !\u_checker.dp_valid ));
       //: (invariant) The checker sees the same burst in a beat that is not the first.
       if (htrans == TRANS_SEQ) burst : assert (\u_checker.b_active && \u_checker.b_next == m_ahb_haddr &&
-          \u_checker.b_left == (hburst == BURST_INCR ? 5'd31 : ap[B_REM+:5]) && \u_checker.b_burst == hburst &&
+          \u_checker.b_left == (hburst == BURST_INCR ? 5'd31 : ap_rem) && \u_checker.b_burst == hburst &&
           \u_checker.b_write == m_ahb_hwrite && \u_checker.b_size == m_ahb_hsize && \u_checker.b_prot == 4'd3 &&
           \u_checker.b_base [31:10] == m_ahb_haddr[31:10] && hburst != BURST_SINGLE);
       //: (invariant) The type of a burst is one of an incrementing one that has as many beats as are left.
       burst_type : assert ((hburst[0] || hburst == BURST_SINGLE) && !\u_checker.b_lock &&
-          (htrans != TRANS_NONSEQ || hburst == (ap[B_REM+:5] == 1 ? BURST_SINGLE : ap[B_REM+:5] == 4 ? BURST_INCR4 :
-           ap[B_REM+:5] == 8 ? BURST_INCR8 : ap[B_REM+:5] == 16 ? BURST_INCR16 : BURST_INCR)));
+          (htrans != TRANS_NONSEQ || hburst == (ap_rem == 1 ? BURST_SINGLE : ap_rem == 4 ? BURST_INCR4 :
+           ap_rem == 8 ? BURST_INCR8 : ap_rem == 16 ? BURST_INCR16 : BURST_INCR)));
       //: (invariant) A fixed burst that has beats left goes on, unless an answer or the arbiter ends it.
       if (!f_abandons && \u_checker.own && \u_checker.b_active && \u_checker.b_burst > 1 && \u_checker.b_left != 0 &&
           !\u_checker.b_free ) goes_on : assert (htrans == TRANS_SEQ || \u_checker.b_burst == BURST_SINGLE);
-      //: (invariant) What the checker waits for after a lost grant is the oldest beat not on the bus.
+      //: (invariant) What the checker waits for after a lost grant is the next beat.
       if (!f_abandons && \u_checker.rest_pending && !\u_checker.retry_pending ) rest : assert (
           (htrans == TRANS_NONSEQ && m_ahb_haddr == \u_checker.rest_addr && m_ahb_hwrite == \u_checker.rest_write ) ||
-          (htrans == TRANS_IDLE && src_valid && src_beat[B_ADDR+:32] == \u_checker.rest_addr &&
-           src_beat[B_WRITE] == \u_checker.rest_write && !(dp_valid && src_beat[B_ID+:2] != dp[B_ID+:2])));
-      //: (invariant) What the checker waits for after a refusal is the oldest beat.
-      if (!f_abandons && \u_checker.retry_pending ) retried : assert (
-          (rp0_valid && rp0[B_ADDR+:32] == \u_checker.retry_addr && rp0[B_WRITE] == \u_checker.retry_write &&
-           rp0[B_SIZE+:3] == \u_checker.retry_size && rp0_wdata == \u_checker.retry_data ) ||
-          (ap_valid && htrans == TRANS_NONSEQ && ap[B_ADDR+:32] == \u_checker.retry_addr && !dp_valid &&
-           ap[B_WRITE] == \u_checker.retry_write && ap[B_SIZE+:3] == \u_checker.retry_size &&
-           ap_wdata == \u_checker.retry_data ));
+          (htrans == TRANS_IDLE && src_valid && gen_addr == \u_checker.rest_addr &&
+           gen_write == \u_checker.rest_write && !(dp_valid && !gen_oldest)));
+      //: (invariant) What the checker waits for after a refusal is the next beat.
+      if (!f_abandons && \u_checker.retry_pending ) retried : assert (!dp_valid && (
+          (!ap_valid && f_gen && gen_addr == \u_checker.retry_addr && gen_write == \u_checker.retry_write &&
+           gen_size == \u_checker.retry_size && (!gen_write || f_words[f_at] == \u_checker.retry_data )) ||
+          (ap_valid && htrans == TRANS_NONSEQ && ap_addr == \u_checker.retry_addr &&
+           ap_write == \u_checker.retry_write && ap_size == \u_checker.retry_size &&
+           (!ap_write || ap_wdata == \u_checker.retry_data ))));
       //: (invariant) The data of a transfer that came again are those of the refused one.
       if (!f_abandons && \u_checker.retry_data_check && \u_checker.dp_valid )
         retried_data : assert (dp_wdata == \u_checker.retry_data );
       //: The oldest beat is the one after the beat that ended last; after an ERROR it begins the next
       //: command: no beat is lost, none comes twice.
-      if (f_ended && (dp_valid || ap_valid || rp0_valid || rp1_valid || f_gen)) none_lost : assert (f_ended_error ?
-          (f_oldest[B_FIRST] && f_oldest[B_ID+:2] == f_last[B_ID+:2] + 2'd1) : f_next(f_last, f_oldest));
+      if (f_ended && (dp_valid || ap_valid || f_gen)) none_lost : assert (f_ended_error ?
+          (f_oldest[F_IS_FIRST] && f_oldest[F_NO+:3] == f_last[F_NO+:3] + 3'd1) : f_next(f_last, f_oldest));
       //: (invariant) With no beat under way the generator stands behind the one that ended last.
-      if (f_ended && !dp_valid && !ap_valid && !rp0_valid && !rp1_valid) behind_last : assert (
-          dropping ? (f_ended_error && gen_id == f_last[B_ID+:2]) :
-          (f_ended_error || f_last[B_REM+:5] == 5'd1) ? (!started && gen_id == f_last[B_ID+:2] + 2'd1) : f_gen);
-      //: The beats of a command begin at its address and are as many as it has.
-      if (started) position : assert (rest_beats != 0 && rest_beats < q_beats &&
-          rest_addr == q_addr + ({27'd0, q_beats - rest_beats} << q_size));
+      if (f_ended && !dp_valid && !ap_valid) behind_last : assert (
+          dropping ? (f_ended_error && f_gen_no == f_last[F_NO+:3]) :
+          (f_ended_error || f_last[F_REM+:5] == 5'd1) ? (gen_first && f_gen_no == f_last[F_NO+:3] + 3'd1) : f_gen);
       //: Every beat that ends with OKAY is answered in the next cycle, with its data, and no other one.
-      answered : assert (rsp_valid == f_done && (!f_done || (rsp_data == f_read && rsp_write == f_beat[B_WRITE] &&
-          rsp_first == f_beat[B_FIRST] && rsp_last == (f_beat[B_REM+:5] == 1) && rsp_tag == f_beat[B_TAG+:TAG_W])));
-      //: Rule 21: an ERROR is told once, with the failed beat and how many of its command will not come.
-      error_told : assert (mst_err_valid == f_failed && (!f_failed || (mst_err_addr == f_beat[B_ADDR+:32] &&
-          mst_err_beats == f_beat[B_REM+:5] && mst_err_tag == f_beat[B_TAG+:TAG_W])));
+      answered : assert (rsp_valid == f_done && (!f_done || (rsp_data == f_read && rsp_write == f_beat[0] &&
+          rsp_first == f_beat[F_IS_FIRST] && rsp_last == (f_beat[F_REM+:5] == 1) && rsp_tag == f_tag)));
+      //: Rule 21: an ERROR is told once, with the failed beat.
+      error_told : assert (mst_err_valid == f_failed && 
+          (!f_failed || (mst_err_addr == f_beat[32:1] && mst_err_tag == f_tag)));
       //: After an ERROR nothing more of its command goes to the bus.
-      if (f_after && ap_valid) contained : assert (ap[B_ID+:2] != f_failed_id);
+      if (f_after && ap_valid) contained : assert (f_ap_no != f_failed_no);
       //: A RETRY in a burst, whose beats then end.
       retry_then_done : cover (f_saw_retry && rsp_valid && rsp_last && !rsp_first);
       //: An ERROR in the middle of a command, then the next command ends.
@@ -256,29 +316,31 @@
   // the beat that ended last
   reg f_ended = 1'b0;
   reg f_ended_error;
-  reg [BEAT_W-1:0] f_last;
-  wire [BEAT_W-1:0] f_oldest = dp_valid ? dp : ap_valid ? ap : rp0_valid ? rp0 : rp1_valid ? rp1 : gen_beat;
+  reg [F_BEAT-1:0] f_last;
+  wire [F_BEAT-1:0] f_oldest = dp_valid ? f_dp : ap_valid ? f_ap : f_gen_beat;
   always @(posedge clk) begin
     f_ended <= !rst && !mst_abandon && (f_ended || done || fail);
     if (done || fail) begin
-      f_last <= dp;
+      f_last <= f_dp;
       f_ended_error <= fail;
     end
   end
   // the cycle before
   reg f_done, f_failed, f_after;
-  reg [1:0] f_failed_id;
-  reg [BEAT_W-1:0] f_beat;
+  reg [2:0] f_failed_no;
+  reg [F_BEAT-1:0] f_beat;
+  reg [TAG_W-1:0] f_tag;
   reg [AHB_W-1:0] f_read;
   reg f_saw_retry, f_saw_error, f_saw_lost;
   always @(posedge clk) begin
     f_done <= !rst && !mst_abandon && dp_valid && m_ahb_hready && m_ahb_hresp == RESP_OKAY;
     f_failed <= !rst && !mst_abandon && dp_valid && !m_ahb_hready && m_ahb_hresp == RESP_ERROR;
-    f_beat <= dp;
+    f_beat <= f_dp;
+    f_tag <= f_olds[(TAG_W+22)*f_old[1:0]+22+:TAG_W];
     f_read <= m_ahb_hrdata;
     // until the next command but one may have its number
     f_after <= !rst && !mst_abandon && ((dp_valid && fail) || (f_after && dropping));
-    if (dp_valid && fail) f_failed_id <= dp[B_ID+:2];
+    if (dp_valid && fail) f_failed_no <= f_old;
     f_saw_retry <= !rst && (f_saw_retry || (reuse && ap_valid));
     f_saw_error <= !rst && (f_saw_error || (fail && ap_fails));
     f_saw_lost <= !rst && (f_saw_lost || (more && hburst == BURST_INCR4 && m_ahb_hready && !m_ahb_hgrant));

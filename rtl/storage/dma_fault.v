@@ -21,7 +21,6 @@ module dma_fault #(
     parameter AHB_W = 32,
     // derived, not to be set
     parameter OW = $clog2(AHB_W / 8),
-    parameter CW = OW + 1,
     parameter TAG_W = `DMA_TAG_BITS
 ) (
     // clock, synchronous reset, all channels begin anew, faults count

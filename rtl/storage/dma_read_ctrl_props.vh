@@ -4,18 +4,26 @@
     from_reset : assume (rst);
   end
 
+  // the channel whose turn it is
+  reg [1:0] f_sel;
+  reg [3:0] f_next;
+  reg f_held = 1'b1;
+  always @(posedge clk) begin
+    f_sel  <= rd_next_sel;
+    f_next <= rd_next;
+    f_held <= rst || hold;
+  end
   // the burst that was taken last
   reg f_taken = 1'b0;
   reg f_write;
-  reg [31:0] f_addr;
-  reg [4:0] f_beats;
+  reg [`CMD_BITS-1:0] f_cmd;
   reg f_wrap;
   reg [2:0] f_chan;
-  reg [`OWNER_BITS-1:0] f_owner;
   reg f_waits = 1'b0;  // it is neither given nor dropped
   reg f_read_last = 1'b0;  // the last burst taken was a read
-  wire f_take = store_take || rd_take != 0;
-  wire [1:0] f_sel = rd_take[0] ? 2'd0 : rd_take[1] ? 2'd1 : rd_take[2] ? 2'd2 : 2'd3;
+  wire f_take = store_take || rd_take;
+  wire [`BURST_BITS-1:0] f_burst = store_take ? store_burst : rd_burst;
+  wire [`CMD_BITS-1:0] f_cmd_now = f_burst[`BURST_CMD];
   wire f_dropped = hold || fails;
   always @(posedge clk) begin
     if (rst) begin
@@ -29,24 +37,28 @@
     end
     if (f_take) begin
       f_write <= store_take;
-      f_addr  <= store_take ? store_addr : rd_addr[32*f_sel+:32];
-      f_beats <= store_take ? store_beats : rd_beats[5*f_sel+:5];
-      f_wrap  <= store_take ? store_wrap : rd_wrap[f_sel];
       f_chan  <= store_take ? 3'd4 : {1'b0, f_sel};
-      f_owner <= store_take ? store_owner : rd_owner[`OWNER_BITS*f_sel+:`OWNER_BITS];
+      f_cmd   <= f_cmd_now;
+      f_wrap  <= f_burst[`BURST_WRAP];
     end
   end
+  wire [31:0] f_addr = f_cmd[`CMD_ADDR];
   wire f_may = f_addr[31:10] >= (f_write ? guard[`GUARD_WRITE_FIRST] : guard[`GUARD_READ_FIRST]) &&
       f_addr[31:10] <= (f_write ? guard[`GUARD_WRITE_LAST] : guard[`GUARD_READ_LAST]) && !f_wrap;
+  // what the channels propose says whose it is
+  wire [`CMD_BITS-1:0] f_rd_cmd = rd_burst[`BURST_CMD], f_store_cmd = store_burst[`BURST_CMD];
+  wire [TAG_W-1:0] f_rd_tag = f_rd_cmd[`CMD_TAG], f_store_tag = f_store_cmd[`CMD_TAG];
 
   always @(posedge clk) begin
     if (!rst) begin
+      //: The burst of a read channel is a read of that channel.
+      if (rd_want != 0) read_named : assume (!f_rd_cmd[`CMD_WRITE] && f_rd_tag[`DMA_TAG_CHAN] == {1'b0, f_sel});
+      //: That of the write channel is a write.
+      if (store_want) write_named : assume (f_store_cmd[`CMD_WRITE] && f_store_tag[`DMA_TAG_CHAN] == 3'd4);
       //: At most one burst is taken in a cycle, of a channel that proposes one.
-      one_taken : assert ((rd_take & ~rd_want) == 0 && (rd_take & (rd_take - 4'd1)) == 0 &&
-          !(store_take && (rd_take != 0 || !store_want)));
+      one_taken : assert (!(rd_take && !rd_want[f_sel]) && !(store_take && (rd_take || !store_want)));
       //: A command is a burst that a channel proposed: address, length, direction, owner and channel.
-      if (cmd_valid || refuse) as_proposed : assert (f_taken && cmd_addr == f_addr && cmd_beats == f_beats &&
-          cmd_write == f_write && cmd_tag[`DMA_TAG_CHAN] == f_chan && cmd_tag[`DMA_TAG_OWNER] == f_owner);
+      if (cmd_valid || refuse) as_proposed : assert (f_taken && cmd == f_cmd);
       //: A burst outside its window or beyond the last address never goes to the master.
       if (cmd_valid) window : assert (f_may);
       //: It is refused instead, and only such a one is.
@@ -60,8 +72,10 @@
       //: Nothing is taken or given while bursts are held.
       if (hold) held : assert (!cmd_valid && !refuse && !f_take);
       //: The order of reads is list, pixel, bias, weight.
-      if (rd_take != 0) order : assert (rd_take[0] || (!rd_want[0] && (rd_take[3] || (!rd_want[3] &&
-          (rd_take[1] || !rd_want[1])))));
+      if (rd_take) order : assert (f_sel == 0 || (!rd_want[0] && (f_sel == 3 || (!rd_want[3] &&
+          (f_sel == 1 || !rd_want[1])))));
+      //: What a channel asks for is wanted in the next cycle, unless bursts are held.
+      wants : assert (rd_want == (f_held ? 4'd0 : f_next));
       //: Reads and writes alternate: neither waits for more than one of the other.
       if (f_take && store_want && rd_want != 0) alternate : assert (store_take == f_read_last);
       //: No deadlock: a burst that may go is offered, one that may not is refused.
@@ -71,8 +85,8 @@
       //: (invariant) Whose turn it is.
       turns : assert (turn == f_read_last);
       //: (invariant) What is chosen is what was taken.
-      if (f_waits) chosen_one : assert (f_taken && cmd_addr == f_addr && cmd_beats == f_beats && cmd_write == f_write &&
-          wrapped == f_wrap && cmd_tag[`DMA_TAG_CHAN] == f_chan && cmd_tag[`DMA_TAG_OWNER] == f_owner);
+      if (f_waits) chosen_one : assert (f_taken && cmd == f_cmd && wrapped == f_wrap &&
+          cmd[`CMD_WRITE] == f_write && tag[`DMA_TAG_CHAN] == f_chan);
       //: A refused write right after a read.
       refusal : cover (refuse && f_write);
       //: A burst is taken in the cycle in which the one before it is given.

@@ -5,10 +5,13 @@
 // How it works: data words wait in a FIFO; a burst is proposed once all its words are there, each
 // burst ending at a multiple of MAX_BURST words. The tail of a request whose length is not a
 // multiple of the bus word is written by single narrower transfers (for 7 bytes of 16: 4, 2, 1),
-// all of them from the same data word, which leaves the FIFO with the last one. A failed channel
-// proposes nothing more until the flush.
-// Handshake: store_req_ready when no request is at work; store_ready while the FIFO has room, also
-// before the request has come. cmd_take accepts the proposed burst, wd_pop takes a data word.
+// all of them from the same data word, which the last one takes. The FIFO keeps a word until it is
+// written: the master may take words back, and then takes them again. A failed channel proposes
+// nothing more until the flush.
+// Handshake: the unit that stores waits for store_req_ready until no request is at work, and for
+// store_ready until the FIFO has room, also before the request has come. cmd_take accepts the proposed
+// burst; the master takes a data word with wd_pop, goes wd_back words back, and reports the oldest one
+// as written with wd_free.
 
 `resetall
 `timescale 1ns / 1ps
@@ -18,10 +21,11 @@
 module dma_write #(
     // data width of the bus
     parameter AHB_W = 32,
-    // words of the FIFO, at least 2
+    // words of the FIFO: a power of two, at least 4
     parameter FIFO_DEPTH = 32,
     // derived, not to be set
-    parameter OW = $clog2(AHB_W / 8)
+    parameter OW = $clog2(AHB_W / 8),
+    parameter TAG_W = `DMA_TAG_BITS
 ) (
     // clock, synchronous reset, flush; run = 0 refuses requests and data; no more bursts
     input  wire                   clk,
@@ -37,19 +41,15 @@ module dma_write #(
     input  wire                   store_valid,
     output wire                   store_ready,
     input  wire [      AHB_W-1:0] store_data,
-    // proposed burst: beyond the end of the addresses, ..., last of its request, whose it is
+    // proposed burst
     output wire                   cmd_want,
     input  wire                   cmd_take,
-    output wire [           31:0] cmd_addr,
-    output wire                   cmd_wrap,
-    output wire [            4:0] cmd_beats,
-    output wire [            2:0] cmd_size,
-    output wire                   cmd_wpop,
-    output wire                   cmd_last,
-    output wire [`OWNER_BITS-1:0] cmd_owner,
-    // data to the master
+    output wire [`BURST_BITS-1:0] burst,
+    // data to the master: a word is taken, 0 to 2 are taken back, the oldest one is written
     output wire [      AHB_W-1:0] wd_data,
     input  wire                   wd_pop,
+    input  wire [            1:0] wd_back,
+    input  wire                   wd_free,
     // no request at work
     output wire                   idle
 );
@@ -63,19 +63,26 @@ module dma_write #(
   // 24 bits of bytes and the begin within the block: whole blocks
   localparam LW = 25 - BB;
   // words that are ready: 0..FIFO_DEPTH, compared with a burst
-  localparam FW = $clog2(FIFO_DEPTH + 1);
+  localparam PW = $clog2(FIFO_DEPTH);
+  localparam FW = PW + 1;
   localparam NW = (FW > 5) ? FW : 5;
   localparam [4:0] MAX_C = MAX_BURST[4:0];
   localparam [4:0] MASK_C = MAX_C - 5'd1;
   localparam [2:0] FULL_SIZE = OW[2:0];
   localparam [31-OW:0] WORD_MASK = {{(27 - OW) {1'b0}}, MASK_C};
 
+  generate
+    if (FIFO_DEPTH < 4 || FIFO_DEPTH != (1 << PW)) begin : g_check
+      dma_write_needs_a_depth_of_a_power_of_two_from_4_on u_illegal_parameter ();
+    end
+  endgenerate
+
   wire [           31:0] req_addr = store_req[`REQ_ADDR];
   wire [           23:0] req_len = store_req[`REQ_LEN];
 
   // request at work: word address and whether it passed the last word there is, byte of the tail;
-  // blocks that end before its end, and that there is none; the word in the block after those where the tail is, and the
-  // tail's bytes left; whose it is
+  // blocks that end before its end, and that there is none; the word in the block after those where
+  // the tail is, and the tail's bytes left; whose it is
   reg                    cur_valid;
   reg  [        31-OW:0] cur_word;
   reg                    wrap;
@@ -88,28 +95,40 @@ module dma_write #(
   // words in the FIFO that no burst was given for yet
   reg  [         NW-1:0] ready;
 
-  wire                   f_ready;
-  wire                   f_valid_unused;
+  // the FIFO: words in it and those that the master may take back, where the next one enters and
+  // which one the master takes next
+  reg  [         FW-1:0] held;
+  reg  [         PW-1:0] wr_ptr;
+  reg  [         PW-1:0] rd_ptr;
   wire                   in_push = store_valid && store_ready;
-  wire [         FW-1:0] f_count_unused;
+  wire [           FW:0] held_next = {held, 1'b1} + {{FW{wd_free}}, in_push};
 
-  assign store_ready = f_ready && run;
+  assign store_ready = !held[FW-1] && run;
 
-  fifo_sync #(
+  ram_1r1w_async #(
       .WIDTH(AHB_W),
       .DEPTH(FIFO_DEPTH)
-  ) u_fifo (
-      .clk      (clk),
-      .rst      (rst),
-      .flush    (flush),
-      .in_valid (store_valid && run),
-      .in_ready (f_ready),
-      .in_data  (store_data),
-      .out_valid(f_valid_unused),
-      .out_ready(wd_pop),
-      .out_data (wd_data),
-      .count    (f_count_unused)
+  ) u_words (
+      .clk  (clk),
+      .we   (in_push),
+      .waddr(wr_ptr),
+      .wdata(store_data),
+      .raddr(rd_ptr),
+      .rdata(wd_data)
   );
+
+  always @(posedge clk) begin
+    if (rst || flush) begin
+      held   <= {FW{1'b0}};
+      wr_ptr <= {PW{1'b0}};
+      rd_ptr <= {PW{1'b0}};
+    end else begin
+      held   <= held_next[FW:1];
+      wr_ptr <= wr_ptr + {{(PW - 1) {1'b0}}, in_push};
+      // words are not taken and taken back in the same cycle
+      rd_ptr <= rd_ptr + {{(PW - 1) {wd_back != 2'd0}}, wd_pop || wd_back[0]};
+    end
+  end
 
   // the request's end, counted from the block in which it begins
   wire [24:0] req_stop = {1'b0, req_len} +
@@ -149,13 +168,24 @@ module dma_write #(
     else want <= cur_valid && !cmd_take && (bulk ? (ready >= beats_w) : (ready != {NW{1'b0}}));
   end
   assign cmd_want = !failed && want;
-  assign cmd_addr = {cur_word, cur_byte};
-  assign cmd_wrap = wrap;
-  assign cmd_owner = owner;
-  assign cmd_beats = bulk ? beats : 5'd1;
-  assign cmd_size = bulk ? FULL_SIZE : piece_size;
-  assign cmd_wpop = bulk || tail_done;
-  assign cmd_last = bulk ? (words_done && tail == {OW{1'b0}}) : tail_done;
+  wire cmd_last = bulk ? (words_done && tail == {OW{1'b0}}) : tail_done;
+
+  wire [TAG_W-1:0] tag;
+  assign tag[`DMA_TAG_TOP]   = {OW{1'b1}};
+  assign tag[`DMA_TAG_OFF]   = {OW{1'b0}};
+  assign tag[`DMA_TAG_LAST]  = cmd_last;
+  assign tag[`DMA_TAG_CHAN]  = 3'd4;
+  assign tag[`DMA_TAG_OWNER] = owner;
+
+  wire [`CMD_BITS-1:0] cmd;
+  assign cmd[`CMD_WRITE] = 1'b1;
+  assign cmd[`CMD_ADDR] = {cur_word, cur_byte};
+  assign cmd[`CMD_BEATS] = bulk ? beats : 5'd1;
+  assign cmd[`CMD_SIZE] = bulk ? FULL_SIZE : piece_size;
+  assign cmd[`CMD_WPOP] = bulk || tail_done;
+  assign cmd[`CMD_TAG] = tag;
+  assign burst[`BURST_CMD] = cmd;
+  assign burst[`BURST_WRAP] = wrap;
   assign store_req_ready = !cur_valid && run;
   assign idle = !cur_valid;
 
@@ -208,8 +238,8 @@ module dma_write #(
     end
   end
 
-  // the address of a request is one of a bus word
-  wire _unused_ok = &{1'b0, req_addr[OW-1:0]};
+  // the address of a request is one of a bus word; below the sum is its carry
+  wire unused = &{1'b0, req_addr[OW-1:0], held_next[0]};
 
 `ifdef FORMAL_dma_write
   `include "dma_write_props.vh"

@@ -3,18 +3,20 @@
 // dmac: the DMA controller between the AHB master and the core (claim C4 of docs/patent.md
 // section 5).
 //
-// How it works: four read channels (list, bias, weight, pixel), each with a request queue and a
-// FIFO; the read controller chooses bursts, the data distributor routes the words that come back
-// by their tag; one write channel (store). cmd_*, wd_*, rsp_* and mst_* belong to the AHB master.
-// Handshake: valid/ready on requests and streams. A request is bytes [addr, addr + len), any
-// alignment for reads; the stream delivers the bus words that hold them, and says for each which
-// bytes count and whether it is the last. A channel accepts its next request while the present one
-// is read. Write data are whole bus words; the last one of a request may be partial.
+// How it works: four read channels (list, bias, weight, pixel), each with a FIFO. One cutter holds
+// their requests and cuts them into bursts, the read controller chooses bursts, the data distributor
+// routes the words that come back by their tag; one write channel (store). cmd, wd_*, rsp_* and mst_*
+// belong to the AHB master.
+// Handshake: valid/ready on requests and streams: the requester waits for the channel, a stream for
+// its consumer. A request is bytes [addr, addr + len), any alignment for reads; the stream delivers
+// the bus words that hold them, and marks the bytes of each that count. A channel accepts its next
+// request while the present one is read. Write data are whole bus words; the last one of a request
+// may be partial.
 // Faults (dma_fault): a channel whose burst was answered ERROR, or may not go to the bus, stands still
-// until the abort, the others go on; bus_err tells of the first fault of a channel.
+// until the abort, the others go on; bus_err reports the first fault of a channel.
 // dma_abort (level, one cycle is enough): bursts that were given to the master end legally, then all
-// requests and FIFO contents are dropped; with dma_abandon the bus is not waited for. dma_idle:
-// nothing is outstanding, no channel has failed.
+// requests and FIFO contents are dropped; with dma_abandon the bus is not waited for. The idle flag of
+// `traffic`: nothing is outstanding, no channel has failed.
 
 `resetall
 `timescale 1ns / 1ps
@@ -90,6 +92,8 @@ module dmac #(
     // write data to the AHB master
     output wire [        AHB_W-1:0] wd_data,
     input  wire                     wd_pop,
+    input  wire [              1:0] wd_back,
+    input  wire                     wd_free,
     // finished beats from the AHB master
     input  wire                     rsp_valid,
     input  wire                     rsp_write,
@@ -97,13 +101,13 @@ module dmac #(
     input  wire                     rsp_last,
     input  wire [        TAG_W-1:0] rsp_tag,
     input  wire [        AHB_W-1:0] rsp_data,
-    // AHB master: failed beat with the beats that will not come, drop everything, nothing to do
+    // AHB master: failed beat, drop everything, nothing to do, reads that have not ended
     input  wire                     mst_err_valid,
     input  wire [             31:0] mst_err_addr,
     input  wire [        TAG_W-1:0] mst_err_tag,
-    input  wire [              4:0] mst_err_beats,
     output wire                     mst_abandon,
-    input  wire                     mst_idle
+    input  wire                     mst_idle,
+    input  wire                     mst_reading
 );
 
   // -------------------------------------------------------------------------------------------
@@ -151,150 +155,88 @@ module dmac #(
   );
 
   // -------------------------------------------------------------------------------------------
-  // read channels
+  // read channels: 0 list, 1 bias, 2 weight, 3 pixel
   // -------------------------------------------------------------------------------------------
-  wire [              3:0] rd_want;
-  wire [              3:0] rd_take;
-  wire [         4*32-1:0] rd_addr;
-  wire [              3:0] rd_wrap;
-  wire [          4*5-1:0] rd_beats;
-  wire [              3:0] rd_first;
-  wire [              3:0] rd_last;
-  wire [         4*OW-1:0] rd_off;
-  wire [         4*CW-1:0] rd_end;
-  wire [4*`OWNER_BITS-1:0] rd_owner;
-  wire [              3:0] rd_full;
-  wire [              3:0] rd_idle;
-  wire [              3:0] rd_word;
-  wire [              3:0] push = rd_word & ~mute[3:0];
-  wire [   `BEAT_BITS-1:0] push_beat;
-  wire                     write_end;
+  // longest burst: half the FIFO, so that one half is filled while the other is consumed
+  function integer longest;
+    input integer depth;
+    longest = (depth >= 32) ? 16 : (depth >= 16) ? 8 : (depth >= 8) ? 4 : (depth >= 4) ? 2 : 1;
+  endfunction
+  localparam LIST_BURST = longest(LIST_FIFO_DEPTH);
+  localparam BIAS_BURST = longest(BIAS_FIFO_DEPTH);
+  localparam WGT_BURST = longest(WGT_FIFO_DEPTH);
+  localparam PIX_BURST = longest(PIX_FIFO_DEPTH);
+  localparam MASKS_I = (PIX_BURST - 1) << 12 | (WGT_BURST - 1) << 8 | (BIAS_BURST - 1) << 4 |
+      (LIST_BURST - 1);
 
-  dma_read_channel #(
+  wire [               3:0] out_valid;
+  wire [               3:0] out_ready = {pixel_ready, weight_ready, bias_ready, list_ready};
+  wire [  4*`BEAT_BITS-1:0] out_beat;
+  wire [               3:0] rd_live;
+  wire [               3:0] rd_want;
+  wire [               3:0] rd_next;
+  wire [               1:0] rd_next_sel;
+  wire [               1:0] rd_sel;
+  wire                      rd_take;
+  wire [   `BURST_BITS-1:0] rd_burst;
+  wire [               3:0] rd_less;
+  wire [               3:0] rd_full;
+  wire [               3:0] rd_idle;
+  wire [               3:0] rd_word;
+  wire [               3:0] push = rd_word & ~mute[3:0];
+  wire [`DMA_WORD_BITS-1:0] push_word;
+  wire                      write_end;
+
+  assign {pixel_valid, weight_valid, bias_valid, list_valid} = out_valid;
+  assign {pixel_beat, weight_beat, bias_beat, list_beat} = out_beat;
+
+  dma_cutter #(
       .AHB_W(AHB_W),
-      .FIFO_DEPTH(LIST_FIFO_DEPTH)
-  ) u_list (
+      .MASKS(MASKS_I[15:0])
+  ) u_cutter (
       .clk(clk),
       .rst(rst),
       .flush(flush),
       .run(run),
-      .failed(failed[0]),
-      .req_valid(list_req_valid),
-      .req_ready(list_req_ready),
-      .req(list_req),
-      .cmd_want(rd_want[0]),
-      .cmd_take(rd_take[0]),
-      .cmd_addr(rd_addr[32*0+:32]),
-      .cmd_wrap(rd_wrap[0]),
-      .cmd_beats(rd_beats[5*0+:5]),
-      .cmd_first(rd_first[0]),
-      .cmd_last(rd_last[0]),
-      .cmd_off(rd_off[OW*0+:OW]),
-      .cmd_end(rd_end[CW*0+:CW]),
-      .cmd_owner(rd_owner[`OWNER_BITS*0+:`OWNER_BITS]),
-      .push(push[0]),
-      .push_beat(push_beat),
-      .out_valid(list_valid),
-      .out_ready(list_ready),
-      .out_beat(list_beat),
-      .full(rd_full[0]),
-      .idle(rd_idle[0])
+      .req_valid({pixel_req_valid, weight_req_valid, bias_req_valid, list_req_valid}),
+      .req_ready({pixel_req_ready, weight_req_ready, bias_req_ready, list_req_ready}),
+      .req({pixel_req, weight_req, bias_req, list_req}),
+      .live(rd_live),
+      .idle(rd_idle),
+      .next_sel(rd_next_sel),
+      .sel(rd_sel),
+      .take(rd_take),
+      .burst(rd_burst),
+      .burst_less(rd_less)
   );
 
-  dma_read_channel #(
-      .AHB_W(AHB_W),
-      .FIFO_DEPTH(BIAS_FIFO_DEPTH)
-  ) u_bias (
-      .clk(clk),
-      .rst(rst),
-      .flush(flush),
-      .run(run),
-      .failed(failed[1]),
-      .req_valid(bias_req_valid),
-      .req_ready(bias_req_ready),
-      .req(bias_req),
-      .cmd_want(rd_want[1]),
-      .cmd_take(rd_take[1]),
-      .cmd_addr(rd_addr[32*1+:32]),
-      .cmd_wrap(rd_wrap[1]),
-      .cmd_beats(rd_beats[5*1+:5]),
-      .cmd_first(rd_first[1]),
-      .cmd_last(rd_last[1]),
-      .cmd_off(rd_off[OW*1+:OW]),
-      .cmd_end(rd_end[CW*1+:CW]),
-      .cmd_owner(rd_owner[`OWNER_BITS*1+:`OWNER_BITS]),
-      .push(push[1]),
-      .push_beat(push_beat),
-      .out_valid(bias_valid),
-      .out_ready(bias_ready),
-      .out_beat(bias_beat),
-      .full(rd_full[1]),
-      .idle(rd_idle[1])
-  );
-
-  dma_read_channel #(
-      .AHB_W(AHB_W),
-      .FIFO_DEPTH(WGT_FIFO_DEPTH),
-      .BLOCK_RAM(WGT_FIFO_DEPTH > 32 ? 1 : 0)
-  ) u_weight (
-      .clk(clk),
-      .rst(rst),
-      .flush(flush),
-      .run(run),
-      .failed(failed[2]),
-      .req_valid(weight_req_valid),
-      .req_ready(weight_req_ready),
-      .req(weight_req),
-      .cmd_want(rd_want[2]),
-      .cmd_take(rd_take[2]),
-      .cmd_addr(rd_addr[32*2+:32]),
-      .cmd_wrap(rd_wrap[2]),
-      .cmd_beats(rd_beats[5*2+:5]),
-      .cmd_first(rd_first[2]),
-      .cmd_last(rd_last[2]),
-      .cmd_off(rd_off[OW*2+:OW]),
-      .cmd_end(rd_end[CW*2+:CW]),
-      .cmd_owner(rd_owner[`OWNER_BITS*2+:`OWNER_BITS]),
-      .push(push[2]),
-      .push_beat(push_beat),
-      .out_valid(weight_valid),
-      .out_ready(weight_ready),
-      .out_beat(weight_beat),
-      .full(rd_full[2]),
-      .idle(rd_idle[2])
-  );
-
-  dma_read_channel #(
-      .AHB_W(AHB_W),
-      .FIFO_DEPTH(PIX_FIFO_DEPTH),
-      .BLOCK_RAM(PIX_FIFO_DEPTH > 32 ? 1 : 0)
-  ) u_pixel (
-      .clk(clk),
-      .rst(rst),
-      .flush(flush),
-      .run(run),
-      .failed(failed[3]),
-      .req_valid(pixel_req_valid),
-      .req_ready(pixel_req_ready),
-      .req(pixel_req),
-      .cmd_want(rd_want[3]),
-      .cmd_take(rd_take[3]),
-      .cmd_addr(rd_addr[32*3+:32]),
-      .cmd_wrap(rd_wrap[3]),
-      .cmd_beats(rd_beats[5*3+:5]),
-      .cmd_first(rd_first[3]),
-      .cmd_last(rd_last[3]),
-      .cmd_off(rd_off[OW*3+:OW]),
-      .cmd_end(rd_end[CW*3+:CW]),
-      .cmd_owner(rd_owner[`OWNER_BITS*3+:`OWNER_BITS]),
-      .push(push[3]),
-      .push_beat(push_beat),
-      .out_valid(pixel_valid),
-      .out_ready(pixel_ready),
-      .out_beat(pixel_beat),
-      .full(rd_full[3]),
-      .idle(rd_idle[3])
-  );
+  genvar c;
+  generate
+    for (c = 0; c < 4; c = c + 1) begin : g_channel
+      dma_read_channel #(
+          .AHB_W(AHB_W),
+          .FIFO_DEPTH((c == 0) ? LIST_FIFO_DEPTH : (c == 1) ? BIAS_FIFO_DEPTH :
+                      (c == 2) ? WGT_FIFO_DEPTH : PIX_FIFO_DEPTH),
+          .MAX_BURST((c == 0) ? LIST_BURST : (c == 1) ? BIAS_BURST : (c == 2) ? WGT_BURST : PIX_BURST)
+      ) u_channel (
+          .clk(clk),
+          .rst(rst),
+          .flush(flush),
+          .run(run),
+          .failed(failed[c]),
+          .live(rd_live[c]),
+          .next(rd_next[c]),
+          .take(rd_take && rd_sel == c),
+          .take_less(rd_less),
+          .push(push[c]),
+          .push_word(push_word),
+          .out_valid(out_valid[c]),
+          .out_ready(out_ready[c]),
+          .out_beat(out_beat[c*`BEAT_BITS+:`BEAT_BITS]),
+          .full(rd_full[c])
+      );
+    end
+  endgenerate
 
   wire weight_bias_full;
 
@@ -314,7 +256,7 @@ module dmac #(
       .rsp_tag(rsp_tag),
       .rsp_data(rsp_data),
       .push(rd_word),
-      .push_beat(push_beat),
+      .push_word(push_word),
       .store_done(write_end)
   );
 
@@ -326,13 +268,7 @@ module dmac #(
   // -------------------------------------------------------------------------------------------
   wire                   w_want;
   wire                   w_take;
-  wire [           31:0] w_addr;
-  wire                   w_wrap;
-  wire [            4:0] w_beats;
-  wire [            2:0] w_size;
-  wire                   w_pop;
-  wire                   w_last;
-  wire [`OWNER_BITS-1:0] w_owner;
+  wire [`BURST_BITS-1:0] w_burst;
   wire                   w_idle;
 
   dma_write #(
@@ -352,15 +288,11 @@ module dmac #(
       .store_data(store_data),
       .cmd_want(w_want),
       .cmd_take(w_take),
-      .cmd_addr(w_addr),
-      .cmd_wrap(w_wrap),
-      .cmd_beats(w_beats),
-      .cmd_size(w_size),
-      .cmd_wpop(w_pop),
-      .cmd_last(w_last),
-      .cmd_owner(w_owner),
+      .burst(w_burst),
       .wd_data(wd_data),
       .wd_pop(wd_pop),
+      .wd_back(wd_back),
+      .wd_free(wd_free),
       .idle(w_idle)
   );
 
@@ -377,33 +309,17 @@ module dmac #(
       .refuse_hold(mst_err_valid),
       .failing(failing),
       .guard(guard),
+      .rd_next(rd_next),
+      .rd_next_sel(rd_next_sel),
       .rd_want(rd_want),
       .rd_take(rd_take),
-      .rd_addr(rd_addr),
-      .rd_wrap(rd_wrap),
-      .rd_beats(rd_beats),
-      .rd_first(rd_first),
-      .rd_last(rd_last),
-      .rd_off(rd_off),
-      .rd_end(rd_end),
-      .rd_owner(rd_owner),
+      .rd_burst(rd_burst),
       .store_want(w_want),
       .store_take(w_take),
-      .store_addr(w_addr),
-      .store_wrap(w_wrap),
-      .store_beats(w_beats),
-      .store_size(w_size),
-      .store_pop(w_pop),
-      .store_last(w_last),
-      .store_owner(w_owner),
+      .store_burst(w_burst),
       .cmd_valid(cmd_valid),
       .cmd_ready(cmd_ready),
-      .cmd_write(cmd[`CMD_WRITE]),
-      .cmd_addr(cmd[`CMD_ADDR]),
-      .cmd_beats(cmd[`CMD_BEATS]),
-      .cmd_size(cmd[`CMD_SIZE]),
-      .cmd_wpop(cmd[`CMD_WPOP]),
-      .cmd_tag(cmd[`CMD_TAG]),
+      .cmd(cmd),
       .refuse(refuse),
       .chosen(chosen)
   );
@@ -414,23 +330,8 @@ module dmac #(
   wire read_beat = rsp_valid && !rsp_write;
   wire write_beat = rsp_valid && rsp_write;
 
-  // beats of reads that the master still owes
-  reg [15:0] owed;
-  wire read_fails = mst_err_valid && mst_err_tag[`DMA_TAG_CHAN] != 3'd4;
-  wire read_given = cmd_valid && cmd_ready && !cmd[`CMD_WRITE];
-  wire [15:0] owed_more = read_given ? {11'd0, cmd[`CMD_BEATS]} : 16'd0;
-  wire [15:0] owed_less = read_fails ? {11'd0, mst_err_beats} : {15'd0, read_beat};
-
-  always @(posedge clk) begin
-    if (rst || flush) begin
-      owed <= 16'd0;
-    end else begin
-      owed <= owed + owed_more - owed_less;
-    end
-  end
-
   assign traffic[`TRAFFIC_WEIGHT_BIAS_FULL] = weight_bias_full;
-  assign traffic[`TRAFFIC_READING] = (owed != 16'd0) || (rd_want != 4'd0) ||
+  assign traffic[`TRAFFIC_READING] = mst_reading || (rd_want != 4'd0) ||
       (chosen && !cmd[`CMD_WRITE]);
   assign traffic[`TRAFFIC_READ_BEAT] = read_beat;
   assign traffic[`TRAFFIC_WRITE_BEAT] = write_beat;

@@ -94,13 +94,13 @@ module storage_port #(
 
   localparam TAG_W = `DMA_TAG_BITS;
 
-  wire cmd_valid, cmd_ready, wd_pop, rsp_valid, rsp_write, rsp_first, rsp_last;
+  wire cmd_valid, cmd_ready, wd_pop, wd_free, rsp_valid, rsp_write, rsp_first, rsp_last;
   wire [`CMD_BITS-1:0] cmd;
+  wire [1:0] wd_back;
   wire [AHB_W-1:0] wd_data, rsp_data;
   wire [TAG_W-1:0] rsp_tag, mst_err_tag, wait_tag;
   wire [31:0] mst_err_addr;
-  wire [ 4:0] mst_err_beats;
-  wire mst_err_valid, mst_abandon, mst_idle;
+  wire mst_err_valid, mst_abandon, mst_idle, mst_reading;
 
   assign m_ahb_ahead[`AHEAD_VALID] = cmd_valid && cmd_ready;
   assign m_ahb_ahead[`AHEAD_DROP] = mst_abandon;
@@ -162,6 +162,8 @@ module storage_port #(
       .cmd(cmd),
       .wd_data(wd_data),
       .wd_pop(wd_pop),
+      .wd_back(wd_back),
+      .wd_free(wd_free),
       .rsp_valid(rsp_valid),
       .rsp_write(rsp_write),
       .rsp_first(rsp_first),
@@ -171,9 +173,9 @@ module storage_port #(
       .mst_err_valid(mst_err_valid),
       .mst_err_addr(mst_err_addr),
       .mst_err_tag(mst_err_tag),
-      .mst_err_beats(mst_err_beats),
       .mst_abandon(mst_abandon),
-      .mst_idle(mst_idle)
+      .mst_idle(mst_idle),
+      .mst_reading(mst_reading)
   );
 
   ahb_master #(
@@ -205,6 +207,8 @@ module storage_port #(
       .cmd_tag(cmd[`CMD_TAG]),
       .wd_data(wd_data),
       .wd_pop(wd_pop),
+      .wd_back(wd_back),
+      .wd_free(wd_free),
       .rsp_valid(rsp_valid),
       .rsp_write(rsp_write),
       .rsp_first(rsp_first),
@@ -214,9 +218,9 @@ module storage_port #(
       .mst_err_valid(mst_err_valid),
       .mst_err_addr(mst_err_addr),
       .mst_err_tag(mst_err_tag),
-      .mst_err_beats(mst_err_beats),
       .mst_abandon(mst_abandon),
       .mst_idle(mst_idle),
+      .mst_reading(mst_reading),
       .wait_why(waiting[`WAITING_WHY]),
       .wait_addr(waiting[`WAITING_ADDR]),
       .wait_tag(wait_tag)

@@ -91,7 +91,7 @@ module act_table (
 
   // ---- an entry: first of all a register, for the memory is slow
   reg [63:0] word_q;
-  reg word_valid, word_addends, word_first;
+  reg word_valid, word_addends;
   reg [3:0] entry;
   always @(posedge clk) begin
     if (rst) word_valid <= 1'b0;
@@ -101,7 +101,6 @@ module act_table (
     if (go) begin
       word_q       <= data;
       word_addends <= addends;
-      word_first   <= count == 5'd0;
       entry        <= (count < 5'd9) ? 4'd0 - count[3:0] : 4'd1 - count[3:0];
     end
   end
@@ -109,14 +108,13 @@ module act_table (
   wire        [15:0] mul = word_q[23:8];
   wire        [ 7:0] shift = word_q[7:0];
   reg         [63:0] add;
-  reg signed  [35:0] least;
-  wire signed [35:0] least_n = (start < least) ? start : least;
   wire        [15:0] magnitude = mul[15] ? -mul : mul;
 
   // two more registers: the second one behind what moves the multiplier
   reg                there_q;
   reg         [ 3:0] entry_q;
-  reg         [35:0] start_q;
+  reg signed  [35:0] start_q;  // stays as long as it is the least one
+  wire               lower = entry == 4'd15 || entry == 4'd0 || start < start_q;
   reg         [15:0] mul_q;
   reg                neg_q;
   reg         [ 5:0] shift_q;
@@ -136,12 +134,10 @@ module act_table (
   end
 
   always @(posedge clk) begin
-    if (word_valid && word_first) least <= {1'b0, {35{1'b1}}};
-    else if (word_valid && !word_addends) least <= least_n;
     if (word_valid && word_addends) add <= word_q;
     if (word_valid && !word_addends) begin
       entry_q <= entry;
-      start_q <= (entry == 4'd0) ? start : least_n;
+      start_q <= lower ? start : start_q;
       mul_q   <= magnitude;
       neg_q   <= mul[15];
       // beyond 54 the result stays what it is at 54: the product has 53 bits

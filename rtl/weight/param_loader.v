@@ -41,9 +41,9 @@ module param_loader #(
     input  wire [        CW-1:0] bias_cnt,
     // parameter rows released and complete, tables released and complete (running counts)
     input  wire [       PRW-1:0] prow_freed,
-    output reg  [       PRW-1:0] prow_filled,
+    output wire [       PRW-1:0] prow_filled,
     input  wire [           3:0] tables_freed,
-    output reg  [           3:0] tables_filled,
+    output wire [           3:0] tables_filled,
     // batch-norm word to the parameter buffer
     output wire                  bn_we,
     output wire [       PAW-1:0] bn_row,
@@ -59,11 +59,13 @@ module param_loader #(
   reg           in_table;
   reg           only;
   reg [    4:0] word;
-  reg [   10:0] o;
-  reg [   10:0] n_o;
+  reg [   10:0] left;  // words of the layer, this one included
   reg [PRW-1:0] prow;
   reg [ ZW-1:0] bank;
   reg [    3:0] table_n;
+  // what is written is complete: the word of a channel, the last one of a table
+  assign prow_filled   = prow;
+  assign tables_filled = table_n;
 
   localparam LVL_W = $clog2(8 + 2 * (AHB_W / 8) + 1);
   wire [LVL_W-1:0] level;
@@ -87,50 +89,45 @@ module param_loader #(
       .take    (take)
   );
 
-  wire [PRW-1:0] prow_used = prow - prow_freed;
-  wire [    3:0] tables_used = table_n - tables_freed;
-  wire           room = in_table ? tables_used < 4'd4 : prow_used < PAR_ROWS[PRW-1:0];
-  wire           go = run && room && level >= 8;
+  // a ring that is full differs in the bit above its addresses alone
+  wire [PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
+  wire [  3:0] tables_used = table_n - tables_freed;
+  wire         room = in_table ? tables_used < 4'd4 : prow_off != {1'b1, {PAW{1'b0}}};
+  wire         go = run && room && level >= 8;
   assign take = go ? 4'd8 : 4'd0;
 
   wire table_end = word == 5'd17;
-  wire o_last = o == n_o - 11'd1;
+  wire o_last = left == 11'd1;
   wire row_end = o_last || bank == {ZW{1'b1}};
 
   always @(posedge clk) begin
     if (rst) begin
-      run           <= 1'b0;
-      in_table      <= 1'b1;
-      only          <= 1'b0;
-      word          <= 5'd0;
-      o             <= 11'd0;
-      n_o           <= 11'd1;
-      prow          <= {PRW{1'b0}};
-      bank          <= {ZW{1'b0}};
-      table_n       <= 4'd0;
-      prow_filled   <= {PRW{1'b0}};
-      tables_filled <= 4'd0;
+      run      <= 1'b0;
+      in_table <= 1'b1;
+      only     <= 1'b0;
+      word     <= 5'd0;
+      left     <= 11'd1;
+      prow     <= {PRW{1'b0}};
+      bank     <= {ZW{1'b0}};
+      table_n  <= 4'd0;
     end else if (start) begin
       run      <= 1'b1;
       in_table <= 1'b1;
       only     <= table_only;
       word     <= 5'd0;
-      o        <= 11'd0;
-      n_o      <= desc[`DESC_O];
+      left     <= desc[`DESC_O];
       bank     <= {ZW{1'b0}};
     end else if (go) begin
       if (in_table) begin
-        word          <= table_end ? 5'd0 : word + 5'd1;
-        in_table      <= !table_end;
-        run           <= !(table_end && only);
-        table_n       <= table_end ? table_n + 4'd1 : table_n;
-        tables_filled <= table_end ? tables_filled + 4'd1 : tables_filled;
+        word     <= table_end ? 5'd0 : word + 5'd1;
+        in_table <= !table_end;
+        run      <= !(table_end && only);
+        table_n  <= table_end ? table_n + 4'd1 : table_n;
       end else begin
         run  <= !o_last;
-        o    <= o + 11'd1;
+        left <= left - 11'd1;
         bank <= row_end ? {ZW{1'b0}} : bank + {{(ZW - 1) {1'b0}}, 1'b1};
         prow <= row_end ? prow + {{(PRW - 1) {1'b0}}, 1'b1} : prow;
-        prow_filled <= row_end ? prow_filled + {{(PRW - 1) {1'b0}}, 1'b1} : prow_filled;
       end
     end
   end
@@ -144,7 +141,7 @@ module param_loader #(
   assign at_addr = {table_n[1:0], word};
   assign at_data = win;
 
-  wire unused = &{1'b0, desc};
+  wire unused = &{1'b0, desc, prow_freed};
 
 endmodule
 

@@ -227,7 +227,7 @@ module weight_buffer #(
     g_column[0].word
   };
 
-  wire unused = &{1'b0, weight_load_starved, weight_beat[`BEAT_LAST], bias_beat[`BEAT_LAST]};
+  wire unused = &{1'b0, weight_load_starved};
 
 endmodule
 

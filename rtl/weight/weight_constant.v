@@ -10,7 +10,7 @@
 // is made at once.
 // Handshake: start takes the arguments, the others stay until busy is low. cycles is how long a
 // sum keeps the multiplier, and is valid while scaling is low; valid brings a sum that often at
-// most. The constant is written nine cycles after it at the latest.
+// most. The constant is written eight cycles after it at the latest.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -44,7 +44,7 @@ module weight_constant #(
     output reg            kc_we,
     output reg  [PAW-1:0] kc_row,
     output reg  [ ZW-1:0] kc_bank,
-    output reg  [   35:0] kc_data,
+    output wire [   35:0] kc_data,
     // a constant is under way
     output wire           busy
 );
@@ -96,22 +96,20 @@ module weight_constant #(
       end
 
       // ---- its digits, its product
-      reg x_valid, p_valid, c_valid, x_first, p_first, x_upper, p_upper, x_last, p_last, c_last;
-      reg [PAW-1:0] x_row, p_row, c_row;
-      reg [ZW-1:0] x_bank, p_bank, c_bank;
+      reg x_valid, p_valid, x_first, p_first, x_upper, p_upper, x_last, p_last;
+      reg [PAW-1:0] x_row, p_row;
+      reg [ZW-1:0] x_bank, p_bank;
       reg signed [17:0] x, y;
       reg signed [35:0] p;
       always @(posedge clk) begin
         if (rst) begin
           x_valid <= 1'b0;
           p_valid <= 1'b0;
-          c_valid <= 1'b0;
           kc_we   <= 1'b0;
         end else begin
           x_valid <= run;
           p_valid <= x_valid;
-          c_valid <= p_valid;
-          kc_we   <= c_valid && c_last;
+          kc_we   <= p_valid && p_last;
         end
       end
       always @(posedge clk) begin
@@ -135,34 +133,28 @@ module weight_constant #(
         end
       end
 
-      // ---- their sum: from bit 0 on the first one, from 17 on the next two, from 34 on the others
-      reg  [16:0] low;
-      reg  [33:0] high;
-      wire [33:0] a = p_first ? {{15{p[35]}}, p[35:17]} : high;
-      wire [33:0] b = p_first ? 34'd0 : p_upper ? {p[16:0], 17'd0} : p[33:0];
+      // ---- their sum from bit 15 on, for nothing of the others lies below: the first part, the next two
+      // from bit 17 on, the others from bit 34 on; addc is the first summand
+      reg [35:0] total;
+      wire [35:0] part_at = p_first ? {{15{p[35]}}, p[35:15]} : p_upper ? {p[16:0], 19'd0} : {p[33:0], 2'd0};
       always @(posedge clk) begin
         if (p_valid) begin
-          low    <= p_first ? p[16:0] : low;
-          high   <= a + b;
-          c_last <= p_last;
-          c_row  <= p_row;
-          c_bank <= p_bank;
-        end
-        if (c_valid) begin
-          kc_data <= {high, low[16:15]} + addc;
-          kc_row  <= c_row;
-          kc_bank <= c_bank;
+          total   <= (p_first ? addc : total) + part_at;
+          kc_row  <= p_row;
+          kc_bank <= p_bank;
         end
       end
+      assign kc_data = total;
 
-      assign busy = run || x_valid || p_valid || c_valid;
-      wire unused = &{1'b0, low[14:0]};
+      assign busy = run || x_valid || p_valid;
     end else begin : g_parallel
       assign cycles = 3'd1;
       reg p_valid;
       reg [PAW-1:0] p_row;
       reg [ZW-1:0] p_bank;
       reg signed [76:0] p;
+      reg [35:0] total;
+      assign kc_data = total;
       always @(posedge clk) begin
         if (rst) begin
           p_valid <= 1'b0;
@@ -179,7 +171,7 @@ module weight_constant #(
           p_bank <= bank;
         end
         if (p_valid) begin
-          kc_data <= p[50:15] + addc;
+          total   <= p[50:15] + addc;
           kc_row  <= p_row;
           kc_bank <= p_bank;
         end

@@ -5,7 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -39,6 +40,26 @@ def ran(
     done = subprocess.run([*map(str, words)], cwd=cwd, env=given, capture_output=True, text=True)
     assert status in (None, done.returncode), done.stdout + done.stderr
     return done
+
+
+def eventually(holds: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until something holds, AssertionError when it does not within so many seconds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+def running(folder: Path) -> dict[int, str]:
+    """Processes that have ``folder`` as TMPDIR, and their names; zombies left out."""
+    found, mark = {}, f"TMPDIR={folder}\0".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (entry / "environ").read_bytes():
+                found[int(entry.name)] = (entry / "comm").read_text().strip()
+        except OSError:
+            continue
+    return found
 
 
 def program(folder: Path, name: str, body: str) -> None:

@@ -146,6 +146,7 @@ ILLEGAL = {
     "KEEP_WEIGHTS": SWITCH,
     "FLAT_MAPS": SWITCH,
     "SUM_PLANES": SWITCH,
+    "OUT32": SWITCH,
     "POST_TABLES": SWITCH,
     "MUL_BITS": [16, 19],
     "PATH": [8, 48, 256],
@@ -154,6 +155,7 @@ ILLEGAL = {
     "BIAS_FIFO_DEPTH": [1],
     "ROUNDING": [-1, 3],
     "GATE": SWITCH,
+    "PERF": SWITCH,
     "PRIVILEGED": SWITCH,
 }
 LEGAL = {
@@ -171,6 +173,7 @@ LEGAL = {
     "KEEP_WEIGHTS": [1],
     "FLAT_MAPS": [1],
     "SUM_PLANES": [1],
+    "OUT32": [0],
     "POST_TABLES": [1],
     "MUL_BITS": [17],
     "PATH": [16, 32, 128],
@@ -179,6 +182,7 @@ LEGAL = {
     "BIAS_FIFO_DEPTH": [2],
     "ROUNDING": [1, 2],
     "GATE": [0],
+    "PERF": [0],
     "PRIVILEGED": [1],
 }
 
@@ -193,7 +197,7 @@ def test_every_parameter_has_limits() -> None:
     rows = table(section(DOCS / "integration.md", "3 Parameters"))
     assert {row[0] for row in rows} == set(LEGAL) == set(ILLEGAL)
     switches = {row[0] for row in rows if row[2] == "0, 1"}
-    assert len(switches) == 6
+    assert len(switches) == 8
     assert switches == {name for name, illegal in ILLEGAL.items() if illegal is SWITCH}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from openkpu.checkout import ROOT, python_path
-from scripts.tests.checkouts import ENVIRONMENT, bare_python, copy, program
+from scripts.tests.checkouts import ENVIRONMENT, bare_python, copy, eventually, program, running
 
 pytestmark = pytest.mark.check
 
@@ -32,20 +32,6 @@ def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def running(folder: Path) -> list[int]:
-    """Processes that know of ``folder`` by their environment, zombies left out."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and f"TMPDIR={folder}\0".encode() in (
-                (entry / "environ").read_bytes()
-            ):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
 def until(process: subprocess.Popen[str], word: str) -> None:
     """Read its output up to a line with ``word``."""
     assert process.stdout is not None and process.stderr is not None
@@ -56,10 +42,7 @@ def until(process: subprocess.Popen[str], word: str) -> None:
 
 
 def nothing_left(folder: Path) -> None:
-    end = time.monotonic() + 10
-    while running(folder) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not running(folder)
+    eventually(lambda: not running(folder), 10)
     assert not list(folder.iterdir())
 
 
@@ -130,17 +113,12 @@ def test_sigterm_to_tests_ends_their_simulations(
         f"        env={{'OKPU_PIDS': {str(tmp_path / 'pids')!r}}})\n"
     )
     process = start([sys.executable, "-m", *words, str(file)], folder)
-    end = time.monotonic() + 60
-    while not (tmp_path / "pids").exists() and time.monotonic() < end:
-        time.sleep(0.1)
+    eventually((tmp_path / "pids").exists)
     assert len(running(folder)) >= 2, "no simulator is seen: the test is blind"
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
     assert process.returncode == status and "Traceback" not in err, err
-    end = time.monotonic() + 10
-    while running(folder) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not running(folder)
+    eventually(lambda: not running(folder), 10)
 
 
 @pytest.mark.parametrize(
@@ -195,10 +173,8 @@ def test_ctrl_c_while_make_installs(tmp_path: Path) -> None:
         text=True,
         process_group=0,
     )
-    end = time.monotonic() + 60
-    while not (pid.exists() and pid.read_text().strip()) and time.monotonic() < end:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    eventually(lambda: process.poll() is not None or (pid.exists() and pid.read_text().strip()))
+    assert process.poll() is None, process.communicate()
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert "Traceback" not in err

@@ -232,6 +232,8 @@ def test_help_lists_every_target() -> None:
         (["sim", "WAVES=1"], ["GOLDEN and WAVES together"]),
         (["fpga", "CONFIG=k210", "PLACE=1"], ["k210 has no part", "neither PLACE nor ROUTE"]),
         (["fpga", "MAP=1", "ROUTE=1"], ["MAP and ROUTE together"]),
+        (["fpga", "PARAMS=POOL_LANES=0 POOL_LANE=1"], ["PARAMS=POOL_LANE=1: unknown parameter"]),
+        (["synth", "CONFIG=nano", "PARAMS=POST_SHARE=4"], ["PARAMS: POST_SHARE = 4, expected N_Z"]),
         (["mutate", "MODULE=fifo_sync nothere"], ["MODULE='nothere': expected a module"]),
     ],
 )

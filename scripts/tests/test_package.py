@@ -224,6 +224,7 @@ def lacks(name: str, extras: str) -> str:
         ("stalls report.json", lacks("stalls", "plots")),
         *((name, lacks(name, "flows")) for name in ("synth", "fpga", "asic", "equivalence")),
         ("gates", lacks("gates", "sim,verilator,flows")),
+        ("features", lacks("features", "models,flows")),
         ("fpga --config=none", "--config: unknown configuration 'none'"),
         ("registers", "registers works on a checkout, which this is not"),
         ("lint", "lint works on a checkout, which this is not"),

@@ -22,6 +22,7 @@ from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import StreamRequest
 from openkpu_tools import rtl
 from openkpu_tools.commands import run_stream
+from scripts.tests.checkouts import eventually, running
 
 
 def test_slow_build_is_told(
@@ -163,27 +164,11 @@ def test_signal_during_a_build(number: signal.Signals, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", program], cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True
     )
-    mark, end = f"TMPDIR={folder}\0".encode(), time.monotonic() + 60
-
-    def compilers() -> list[str]:
-        found = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                if mark in (entry / "environ").read_bytes() and int(entry.name) != process.pid:
-                    found.append((entry / "comm").read_text().strip())
-            except OSError:
-                continue
-        return found
-
-    while "cc1plus" not in compilers() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert "cc1plus" in compilers(), "no compiler is seen: the test is blind"
+    eventually(lambda: "cc1plus" in running(folder).values())
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 128 + number and "Traceback" not in err, err
-    end = time.monotonic() + 10
-    while compilers() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not compilers() and not list(folder.iterdir())
+    eventually(lambda: not running(folder), 10)
+    assert not list(folder.iterdir())
     (build,) = (tmp_path / "builds").glob("verilator_*")
     assert not (build / ".done").exists()

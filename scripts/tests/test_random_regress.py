@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make regress N=...`: what is refused, what is repeated, what the reports say, and a cluster."""
 
-import os
-import subprocess
-import sys
-import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +8,12 @@ from pathlib import Path
 import pytest
 
 from openkpu import configs
-from openkpu.checkout import ROOT, python_path
 from openkpu.layer.argument import LayerArg
 from openkpu_tb.runs import regress_items
 from openkpu_tools.verification import random_regress, regress
 from openkpu_tools.verification.regress_batch import Batch, ItemOutcome
 
 pytestmark = [pytest.mark.check, pytest.mark.tool("regress")]
-
-ENV = {**os.environ, "PYTHONPATH": python_path()}
 
 
 def test_seeds() -> None:
@@ -132,56 +125,14 @@ def test_failure_is_told_and_repeated(
     assert f"seed {regress_items.seed_of(3, 3)}: title <3>" in {c.get("name") for c in suite}
 
 
-def until(found: Path, process: subprocess.Popen, seconds: float = 120) -> None:
-    """Wait until a process has written a file."""
-    end = time.monotonic() + seconds
-    while not found.exists() or not found.read_text():
-        assert process.poll() is None, "the process has ended"
-        assert time.monotonic() < end, f"no {found.name} after {seconds} s"
-        time.sleep(0.1)
-
-
 @pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[str]:
+def scheduler() -> Iterator[str]:
     """Address of a dask scheduler with two workers, each a process of its own."""
-    import json
+    from distributed import LocalCluster
 
-    file, processes = tmp_path / "scheduler.json", []
-
-    def start(*words: str) -> subprocess.Popen:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *words], env=ENV, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, cwd=ROOT,
-        )  # fmt: skip
-        processes.append(process)
-        return process
-
-    try:
-        where = ("--host", "127.0.0.1", "--no-dashboard")
-        first = start(
-            "distributed.cli.dask_scheduler", "--port", "0", *where, "--scheduler-file", str(file)
-        )
-        until(file, first)
-        address = json.loads(file.read_text())["address"]
-        for _ in range(2):
-            start(
-                *("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"),
-                *("--no-dashboard", "--local-directory", str(tmp_path)),
-            )
-        import distributed
-
-        with distributed.Client(address, timeout="60 s", set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=120)
-        yield address
-    finally:
-        for process in reversed(processes):
-            process.terminate()
-        for process in processes:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:  # a worker may wait for a scheduler that is gone
-                process.kill()
-                process.wait()
+    where = {"host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=2, threads_per_worker=1, **where) as cluster:
+        yield cluster.scheduler_address  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.nightly

@@ -237,6 +237,7 @@ nightly --steps=lint --page | --steps and --page together
 nightly --steps=lint --check | --steps and --check together
 nightly --record --release | --record and --release together
 nightly --steps=sleep | --steps: no step 'sleep', expected some of tests
+predict --matmul 4x6x8 --config=lite_fpga | layer 0: sums of 32 bits, configuration lite_fpga has out32 = 0
 testplan --results none.jsonl | none.jsonl: no results, run make test first
 testplan --results l.txt --out /proc/x | /proc/x
 claims Q1 | 'Q1' is no claim
@@ -264,6 +265,39 @@ fpga --config=k210 --seed=2 | a seed is of the placement
 fpga --config=k210 --place-only | k210 has no part, expected neither --place nor --route
 fpga --config=k210 --route | k210 has no part, expected neither --place nor --route
 fpga --config=large | large has no part, expected
+fpga,synth --params POOL_LANES | --params='POOL_LANES': expected NAME=VALUE, for example POOL_LANES=0
+fpga,synth --params =3 | --params='=3': expected NAME=VALUE
+fpga,synth --params POOL_LANES= | --params='POOL_LANES=': the value is empty, expected a whole number
+fpga,synth --params POOL_LANES=x | --params='POOL_LANES=x': expected a whole number
+fpga,synth --params POOL_LANES=-1 | --params='POOL_LANES=-1': expected a whole number
+fpga,synth --params POOL_LANES={NINES} | expected a whole number
+fpga,synth --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
+fpga,synth --params QQQ=0 | --params=QQQ=0: unknown parameter, expected N_Y, N_Z, AHB_W
+fpga,synth --params POOL_LANES=0 POOL_LANES=0 | --params=POOL_LANES=0: POOL_LANES is given twice, expected once
+fpga,synth --params GATE=0 --params POOL_LANES=0 | --params: given twice, expected once
+fpga,synth --params | --params: expected at least one argument
+fpga,synth --params POOL_LANES=3 | --params: POOL_LANES = 3, expected 0, 1, 2, 4 or 8
+fpga,synth --params GATE=2 | --params=GATE=2: expected 0 or 1
+fpga,synth --params POST_SHARE=4 | --params: POST_SHARE = 4, expected N_Z = 2 at most
+fpga,synth --params FLAT_MAPS=1 | --params: FLAT_MAPS = 1, expected 0 with N_Y * N_Z = 4 lanes
+fpga,synth --params N_Y=16 N_Z=16 | --params: N_Y * N_Z = 256 lanes, expected 128 at most
+fpga,synth --params PATH=8 | --params: PATH = 8, expected 16, 32, 64 or 128
+fpga,synth --params POOL_LANES=0 --record | --params and --record together: a record is of a configuration
+fpga --params POOL_LANES=0 --baseline | --params and --baseline together: a record is of a configuration
+synth --params POOL_LANES=0 --check | --check and --params together: nothing is mapped
+features --config=k210 | k210 has no part, expected nano_fpga
+features --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
+features --params POOL_LANES=3 | --params: POOL_LANES = 3, expected 0, 1, 2, 4 or 8
+features --params PERF=0 PERF=0 | --params=PERF=0 twice, expected once
+features --params PERF=0 --record | --params and --record together: a record has every setting
+fpga --family=vhs | --family='vhs': expected ecp5 or xc7
+fpga --part=12k | --part='12k': expected 25k, 45k, 85k, 35t, 50t, 100t or 200t
+fpga --family=ecp5 --part=100t | --part=100t and --family=ecp5 together: expected 25k, 45k or 85k
+fpga --family=xc7 --part=45k | --part=45k and --family=xc7 together: expected 35t, 50t, 100t or 200t
+fpga --family=xc7 --place | --family=xc7 and --place together: it is mapped only
+fpga --part=200t --route | --family=xc7 and --route together: it is mapped only
+fpga --family=xc7 --seed=0 | --family=xc7 and --seed together: it is mapped only
+fpga --family=xc7 --baseline | --family=xc7 and --baseline together: its figures are only recorded
 gates --config=k210 | k210 has no part, expected
 fpga,asic --baseline --record | --baseline and --record together
 """  # noqa: E501

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from openkpu.checkout import ROOT
 from openkpu_tb import results, tiers, tool_tests
 from openkpu_tools.flows import eda, fpga
 from openkpu_tools.setup import setup_env
-from scripts.tests.checkouts import program, ran
+from scripts.tests.checkouts import eventually, program, ran
 
 PATHS = "tb/device/layers/test_paths.py"
 NIGHT, SECOND, FIRST = "::test_two_rows", "::test_lanes_of_pools[2]", "::test_driver[verilator]"
@@ -125,18 +124,14 @@ def test_check_ends_both_rows(number: int, status: int, tmp_path: Path) -> None:
     done = subprocess.Popen(
         words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
-    ran, limit = tmp_path / "ran", time.monotonic() + 60
-    while not ran.exists() or len(ran.read_text().splitlines()) < 2:
-        assert time.monotonic() < limit
-        time.sleep(0.05)
+    ran = tmp_path / "ran"
+    eventually(lambda: ran.exists() and len(ran.read_text().splitlines()) == 2)
     os.killpg(done.pid, number)
     assert done.wait(30) == status
     steps = dict(line.split() for line in ran.read_text().splitlines())
     assert set(steps) == {"asic", "coverage"}
     for process in steps.values():
-        while Path(f"/proc/{process}").exists():
-            assert time.monotonic() < limit
-            time.sleep(0.05)
+        eventually(lambda process=process: not Path(f"/proc/{process}").exists())
 
 
 INNER = "import pytest\n\ndef test_inner():\n    pytest.skip('a run of its own')\n"

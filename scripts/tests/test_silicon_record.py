@@ -11,6 +11,7 @@ from openkpu_tools.flows import eda, fpga, silicon_record, synth
 from openkpu_tools.flows.asic import flow as asic
 from scripts.tests.conftest import Refused
 
+NANO = {"config": "nano_fpga", "family": "ecp5"}
 FIGURES = {"LUT": 1000, "flip-flops": 500, "DSP": 7, "block RAM": 9}
 
 
@@ -76,7 +77,7 @@ def test_how_far(words: list[str], end: str, record: Path, monkeypatch: pytest.M
 def test_mapping_keeps_the_clock(record: Path) -> None:
     """A run that places nothing leaves the MHz of one that did."""
     asked = fpga.fpga_arguments(["--record", "--map-only"])
-    assert fpga.fpga_judged({"config": "nano_fpga"} | FIGURES | {"LUT": 900}, asked) == 0
+    assert fpga.fpga_judged(NANO | FIGURES | {"LUT": 900}, asked) == 0
     assert json.loads(record.read_text())["nano_fpga"] == FIGURES | {
         "LUT": 900,
         "mhz": 60.0,
@@ -86,7 +87,7 @@ def test_mapping_keeps_the_clock(record: Path) -> None:
 
 def test_worse(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """3 % more LUTs or less clock, one DSP or block RAM more."""
-    asked, found = fpga.fpga_arguments(["--baseline"]), {"config": "nano_fpga"} | FIGURES
+    asked, found = fpga.fpga_arguments(["--baseline"]), NANO | FIGURES
     assert fpga.fpga_judged(found | {"LUT": 1030, "mhz": 58.3}, asked) == 0
     for more in ({"LUT": 1031}, {"DSP": 8}, {"block RAM": 10}, {"mhz": 58.2}):
         assert fpga.fpga_judged(found | more, asked) == 1
@@ -96,7 +97,7 @@ def test_worse(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_not_routed(record: Path, monkeypatch, capsys: pytest.CaptureFixture[str]) -> None:
     """An estimate is recorded, compared and shown as one, and gives way to a routed clock."""
-    found = {"config": "compact_fpga", "mhz_placed": 41.7} | FIGURES
+    found = {"config": "compact_fpga", "family": "ecp5", "mhz_placed": 41.7} | FIGURES
     assert fpga.fpga_judged(found, fpga.fpga_arguments(["--record"])) == 0
     asked = fpga.fpga_arguments(["--baseline"])
     assert fpga.fpga_judged(found | {"mhz_placed": 40.5}, asked) == 0

@@ -21,17 +21,23 @@ uint32_t cycles(void) {
   return found;
 }
 
+static void put(char c) {
+  while (CONSOLE[0]) {
+  } /* a serial line is slower than this loop */
+  CONSOLE[0] = (uint32_t)(uint8_t)c;
+}
+
 void put_text(const char *text) {
-  while (*text) CONSOLE[0] = (uint32_t)(uint8_t)*text++;
+  while (*text) put(*text++);
 }
 
 void put_number(uint32_t number) {
   if (number >= 10) put_number(number / 10);
-  CONSOLE[0] = '0' + number % 10;
+  put((char)('0' + number % 10));
 }
 
 void put_hex(uint32_t number, int digits) {
-  while (digits--) CONSOLE[0] = (uint32_t)(uint8_t)"0123456789abcdef"[number >> 4 * digits & 15];
+  while (digits--) put("0123456789abcdef"[number >> 4 * digits & 15]);
 }
 
 void board_end(uint32_t code) {

@@ -57,7 +57,11 @@ class Bench(BlockBench):
     def forget(self) -> None:
         """No command is under way."""
         self.queue: deque[Command] = deque()
-        self.data: deque[int] = deque()
+        # words in the write FIFO, with the command of each; so many of the first ones are taken
+        self.data: deque[tuple[Command, int]] = deque()
+        self.taken = 0
+        self.freed: Command | None = None  # command of the word that was written in the last cycle
+        self.failed: list[Command] = []
         self.expected: deque[tuple[Command, int]] = deque()
         self.given: Command | None = None
 
@@ -102,6 +106,7 @@ class Bench(BlockBench):
         assert int(dut.rsp_write.value) == command.write
         assert int(dut.rsp_first.value) == (index == 0)
         assert int(dut.rsp_last.value) == (index == command.beats - 1)
+        assert self.freed is (command if command.write and command.wpop else None)
         if command.write:
             word = command.data[index].to_bytes(step, "little")
             lanes = self.lanes(command, index).items()
@@ -118,13 +123,36 @@ class Bench(BlockBench):
         addr = command.addr + index * (1 << command.size)
         assert int(dut.mst_err_addr.value) == addr
         assert int(dut.mst_err_tag.value) == command.tag
-        assert int(dut.mst_err_beats.value) == command.beats - index
         assert not int(dut.rsp_valid.value), "a beat that failed is answered"
         self.errors.append(addr)
+        self.failed.append(command)
         if self.bus.faults.one_cycle and command.write and index + 1 < command.beats:
             self.open.update(self.lanes(command, index + 1))  # its address phase was over
         while self.expected and self.expected[0][0] is command:
             self.expected.popleft()
+
+    def _words(self) -> None:
+        """Write data that are taken, taken back, and written."""
+        dut = self.dut
+        self.taken += int(dut.wd_pop.value) - int(dut.wd_back.value)
+        assert 0 <= self.taken <= len(self.data)
+        self.freed = None
+        if int(dut.wd_free.value):
+            self._drop_failed()
+            self.freed, _ = self.data.popleft()
+            self.taken -= 1
+
+    def _drop_failed(self) -> None:
+        """Words of failed commands were taken, or the master passes over them; none is written."""
+        while self.taken and any(self.data[0][0] is command for command in self.failed):
+            self.data.popleft()
+            self.taken -= 1
+
+    def words_over(self) -> None:
+        """All words are written, or of commands that failed."""
+        self._drop_failed()
+        self.failed.clear()
+        assert not self.data, "write data of dropped beats are left"
 
     def _waiting(self) -> None:
         """What it says it waits for is the oldest beat without an answer."""
@@ -145,22 +173,22 @@ class Bench(BlockBench):
         dut = self.dut
         if self.given is None and self.queue and self.rng.random() < p_valid:
             given = self.given = self.queue.popleft()
-            self.data.extend(given.data)
+            self.data.extend((given, word) for word in given.data)
             dut.cmd_write.value, dut.cmd_addr.value = int(given.write), given.addr
             dut.cmd_beats.value, dut.cmd_size.value = given.beats, given.size
             dut.cmd_wpop.value, dut.cmd_tag.value = int(given.wpop), given.tag
         dut.cmd_valid.value = int(self.given is not None)
-        dut.wd_data.value = self.data[0] if self.data else self.rng.getrandbits(self.width)
+        noise = self.rng.getrandbits(self.width)
+        dut.wd_data.value = self.data[self.taken][1] if self.taken < len(self.data) else noise
         await RisingEdge(dut.clk)
         self.cycle += 1
         if self.given and int(dut.cmd_ready.value):
             self.given = None
-        if int(dut.wd_pop.value):
-            self.data.popleft()
         if int(dut.mst_err_valid.value):
             self._error()
         if int(dut.rsp_valid.value):
             self._answer()
+        self._words()
         self._waiting()
 
     async def run(self, commands: list[Command], p_valid: float = 1.0, limit: int = 60_000) -> None:
@@ -171,6 +199,7 @@ class Bench(BlockBench):
 
     async def settle(self) -> None:
         await self.wait_for("mst_idle", 200)
+        self.words_over()
         memory = self.bus.memory
         wrong = {a for a in {*memory, *self.model} if memory.get(a) != self.model.get(a)}
         assert wrong <= self.open, "the storage is not what the commands wrote"

@@ -27,6 +27,8 @@ module ahb_to_axi_bench #(
   input  wire [TAG_W-1:0]   cmd_tag,
   input  wire [AHB_W-1:0]   wd_data,
   output wire               wd_pop,
+  output wire [1:0]         wd_back,
+  output wire               wd_free,
   output wire               rsp_valid,
   output wire               rsp_write,
   output wire               rsp_first,
@@ -36,7 +38,6 @@ module ahb_to_axi_bench #(
   output wire               mst_err_valid,
   output wire [31:0]        mst_err_addr,
   output wire [TAG_W-1:0]   mst_err_tag,
-  output wire [4:0]         mst_err_beats,
   input  wire               mst_abandon,
   output wire               mst_idle,
   output wire [1:0]         wait_why,
@@ -103,11 +104,11 @@ module ahb_to_axi_bench #(
     .m_ahb_hburst(hburst), .m_ahb_hprot(hprot), .m_ahb_hwdata(hwdata), .m_ahb_hready(m_ahb_hready),
     .m_ahb_hresp(m_ahb_hresp), .m_ahb_hrdata(hrdata), .cmd_valid(cmd_valid), .cmd_ready(cmd_ready),
     .cmd_write(cmd_write), .cmd_addr(cmd_addr), .cmd_beats(cmd_beats), .cmd_size(cmd_size),
-    .cmd_wpop(cmd_wpop), .cmd_tag(cmd_tag), .wd_data(wd_data), .wd_pop(wd_pop), .rsp_valid(rsp_valid),
+    .cmd_wpop(cmd_wpop), .cmd_tag(cmd_tag), .wd_data(wd_data), .wd_pop(wd_pop), .wd_back(wd_back), .wd_free(wd_free), .rsp_valid(rsp_valid),
     .rsp_write(rsp_write), .rsp_first(rsp_first), .rsp_last(rsp_last), .rsp_tag(rsp_tag),
     .rsp_data(rsp_data), .mst_err_valid(mst_err_valid), .mst_err_addr(mst_err_addr),
-    .mst_err_tag(mst_err_tag), .mst_err_beats(mst_err_beats), .mst_abandon(mst_abandon),
-    .mst_idle(mst_idle), .wait_why(wait_why), .wait_addr(wait_addr), .wait_tag(wait_tag)
+    .mst_err_tag(mst_err_tag), .mst_abandon(mst_abandon),
+    .mst_idle(mst_idle), .mst_reading(), .wait_why(wait_why), .wait_addr(wait_addr), .wait_tag(wait_tag)
   );
 
   ahb_to_axi #(.AHB_W(AHB_W), .OUTSTANDING(OUTSTANDING)) u_bridge (

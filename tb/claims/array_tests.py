@@ -10,19 +10,19 @@ from openkpu.generators.generate import random_layer
 from openkpu.layer import airam
 from openkpu.layer.layout import ROW_BYTES, Layout
 from openkpu_tb.claims import networks, recorder
-from openkpu_tb.claims.claim import claim
-from openkpu_tb.claims.networks import rng, slow
 from openkpu_tb.claims.recorder import option
 from openkpu_tb.claims.recording import Recording
 from openkpu_tb.core.registers import EIGHT_BIT_MODE
 from openkpu_tb.device.device import Device, Tables
+from openkpu_tb.device.simulation import SLOW, rng
+from tb.device.checked import checked
 
 AI_CONFIG = 0x1FC
 POOLS = range(10)
 ROWS = 128  # rows of the AI RAM that a layer of C7 may touch
 
 
-@claim
+@checked()
 async def ungated_operands_toggle(device: Device) -> None:
     """The other half of C6, a build without the gate (GATE=0): operands toggle for nothing, the
     results are the same, and the counter that has to stay at 0 with the gate can count."""
@@ -33,14 +33,14 @@ async def ungated_operands_toggle(device: Device) -> None:
     assert run.idle_toggles > run.toggles // 10, f"{run.idle_toggles} of {run.toggles}"
 
 
-@claim
+@checked()
 async def c6_gated_array(device: Device) -> None:
     """Operand bits of every multiplier: none toggles unless its pixel is above zero."""
     shape = await device.read(AI_CONFIG)
     assert [shape >> s & 255 for s in (0, 8, 16)] == [9, option("N_Y", 0), option("N_Z", 0)]
     assert option("GATE", 1) == 1
     runs = [await recorder.run_small(device)]
-    if not slow():  # real scans
+    if not SLOW:  # real scans
         runs.append((await recorder.stream(device, networks.real(6))).exact())
     for run in runs:
         no_toggle_without_a_product(run)
@@ -80,12 +80,12 @@ def images_of(run: Recording) -> np.ndarray:
     return rows[:, : int(np.prod(shape))].reshape(run.count, *shape)
 
 
-@claim
+@checked()
 async def c7_pooled_before_the_cache(device: Device) -> None:
     """Every kind of pool: rows written are those of the pooled map, no other byte changes."""
     random = rng()
     for pool in POOLS:
-        if slow() and pool in (2, 4, 5, 7):
+        if SLOW and pool in (2, 4, 5, 7):
             continue
         size = (8, 16) if pool in (3, 4, 7) else (6, 10)
         layer = random_layer(

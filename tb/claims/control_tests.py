@@ -7,17 +7,17 @@ import numpy as np
 
 from openkpu.network.network import UNWRITTEN, Storage
 from openkpu_tb.claims import networks, recorder
-from openkpu_tb.claims.claim import claim
 from openkpu_tb.claims.networks import ClaimCase
 from openkpu_tb.claims.recording import Recording
 from openkpu_tb.core.registers import AI, Ctrl, Int
 from openkpu_tb.device.device import Device
+from tb.device.checked import checked
 
 POLLS = 3000  # reads of a register while waiting for it
 IDLE = 1500  # cycles in which nothing may happen after a stop
 
 
-@claim
+@checked()
 async def c9_registers_move_on(device: Device) -> None:
     """AI registers cycle by cycle over a stream; a host that changes or stops it."""
     moves_on(await recorder.run_small(device))

@@ -6,15 +6,15 @@ from itertools import pairwise
 import numpy as np
 
 from openkpu_tb.claims import networks, recorder
-from openkpu_tb.claims.claim import claim
 from openkpu_tb.claims.recorder import option
 from openkpu_tb.claims.recording import FLAGS, Recording
 from openkpu_tb.device.device import Device
+from tb.device.checked import checked
 
 DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_FIFO_DEPTH"}
 
 
-@claim
+@checked()
 async def c4_distributor_fifos_and_read_order(device: Device) -> None:
     """Full flags against the words in the FIFOs, each FIFO full by itself, order of the reads."""
     jam = (await recorder.stream(device, networks.jam(2))).exact()
@@ -68,7 +68,7 @@ def goes_on(run: Recording, full: str, other: str) -> bool:
     return bool((steady & (getattr(run.trace, f"{other}_in") == 1)).any())
 
 
-@claim
+@checked()
 async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
     """Reads before and after FC_layer: weights that stay, weights that do not, no FC layer."""
     small, large = await recorder.run_small(device), await recorder.large(device)

@@ -7,12 +7,12 @@ import numpy as np
 
 from openkpu.layer.layout import Layout
 from openkpu_tb.claims import networks, recorder
-from openkpu_tb.claims.claim import claim
 from openkpu_tb.claims.recording import FLAGS, READS, Recording, word_addresses
 from openkpu_tb.device.device import Device
+from tb.device.checked import checked
 
 
-@claim
+@checked()
 async def c1_both_modes(device: Device) -> None:
     """Bus beats of both modes: whose data are read when, and what is written."""
     case = networks.small_case(2)
@@ -58,7 +58,7 @@ def stores_last_map_only(run: Recording) -> None:
     assert not (writes > begin).any()
 
 
-@claim
+@checked()
 async def c2_three_streams(device: Device) -> None:
     """Every word that is read goes into the FIFO of its area and no other, whatever the order."""
     for run in (
@@ -95,7 +95,7 @@ async def disturbed(device: Device) -> Recording:
     return run
 
 
-@claim
+@checked()
 async def c3_middle_layers_stay_on_chip(device: Device) -> None:
     """No beat outside the areas; a layer reads the rows that the one before wrote, and after it."""
     for run in (await recorder.run_small(device), await recorder.convolutions(device)):

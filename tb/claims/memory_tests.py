@@ -8,17 +8,18 @@ import numpy as np
 
 from openkpu.network.network import Storage
 from openkpu_tb.claims import networks, recorder
-from openkpu_tb.claims.claim import claim
-from openkpu_tb.claims.networks import ClaimCase, rng
+from openkpu_tb.claims.networks import ClaimCase
 from openkpu_tb.claims.recording import READS, Recording
 from openkpu_tb.core.registers import AI
 from openkpu_tb.device.device import Device
+from openkpu_tb.device.simulation import rng
 from openkpu_tb.device.trace import Trace
+from tb.device.checked import checked
 
 READ, NEXT, WRITE = 5, 2, 9  # wait states: first read of a burst, later ones, writes
 
 
-@claim
+@checked()
 async def c8_stt_mram(device: Device) -> None:
     """Wait states of every beat, and contents after a reset of everything."""
     tb, case = device.tb, networks.small_case(1)
@@ -65,7 +66,7 @@ def waits(trace: Trace) -> dict[int, int]:
     return found
 
 
-@claim
+@checked()
 async def c10_base_addresses_and_order(device: Device) -> None:
     """Sequence of addresses of each stream, with the network at several places in storage."""
     case = networks.small_case(2)

@@ -5,7 +5,6 @@ resets in every cycle of a decoded layer. On a build with few rows of weights (t
 
 import itertools
 
-import cocotb
 import numpy as np
 
 from openkpu.generators.generate import Limits, random_layer
@@ -15,6 +14,7 @@ from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.ahb.protocol import ERROR, OKAY
 from openkpu_tb.core.registers import AI, AI_RAM, FIFO_CTRL, Ctrl, Err
 from openkpu_tb.device.device import Device, Tables
+from openkpu_tb.device.simulation import rng
 from tb.device.checked import checked
 from tb.device.hostile.tiny_jobs import (
     FLUSH_LAYERS,
@@ -33,31 +33,23 @@ LONGEST = 200_000  # cycles of a list
 CYCLES = 90  # more than a layer takes from its last word until it begins
 
 
-async def begun(tb) -> tuple[Device, np.random.Generator]:
-    """The device after a reset, and random numbers; prints their seed."""
-    print(f"seed {cocotb.RANDOM_SEED}")
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
-    return device, np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-
-
 @checked({MISALIGNED})
-async def accesses_without_a_pause(tb) -> None:
+async def accesses_without_a_pause(device: Device) -> None:
     """Registers, AI RAM and errors one right behind the other: each has its own answer and data."""
-    device, rng = await begun(tb)
+    random = rng()
     identity, held = await device.read(AI["AI_ID"]), {}
-    words = [AI_RAM + 4 * int(n) for n in rng.choice(1024, 16, replace=False)]
+    words = [AI_RAM + 4 * int(n) for n in random.choice(1024, 16, replace=False)]
     for addr in words:
-        held[addr] = int(rng.integers(0, 1 << 32))
+        held[addr] = int(random.integers(0, 1 << 32))
         await device.write(addr, held[addr])
     kinds = ("read", "write", "window", "store", "hole", "odd")
     met = set()
     for _ in range(40):
         asked: list[tuple[Transfer, int, int | None]] = []  # with answer and data
-        chosen = [str(kind) for kind in rng.choice(kinds, 25)]
+        chosen = [str(kind) for kind in random.choice(kinds, 25)]
         met |= set(itertools.pairwise(chosen))
         for kind in chosen:
-            addr = int(rng.choice(words))
+            addr = int(random.choice(words))
             if kind == "read":
                 asked.append((Transfer(AI["AI_ID"], False), OKAY, identity))
             elif kind == "write":
@@ -65,12 +57,12 @@ async def accesses_without_a_pause(tb) -> None:
             elif kind == "window":
                 asked.append((Transfer(addr, False), OKAY, held[addr]))
             elif kind == "store":
-                held[addr] = int(rng.integers(0, 1 << 32))
+                held[addr] = int(random.integers(0, 1 << 32))
                 asked.append((Transfer(addr, True, held[addr]), OKAY, None))
             elif kind == "hole":
-                asked.append((Transfer(HOLE, bool(rng.integers(2)), 1), ERROR, None))
+                asked.append((Transfer(HOLE, bool(random.integers(2)), 1), ERROR, None))
             else:
-                asked.append((Transfer(addr + 1, bool(rng.integers(2)), 1), ERROR, None))
+                asked.append((Transfer(addr + 1, bool(random.integers(2)), 1), ERROR, None))
         done = await device.attempt(*(transfer for transfer, *_ in asked))
         for transfer, (_, answer, data) in zip(done, asked, strict=True):
             assert transfer.resp == answer, transfer
@@ -79,15 +71,15 @@ async def accesses_without_a_pause(tb) -> None:
 
 
 @checked()
-async def weights_that_do_not_fit(tb) -> None:
+async def weights_that_do_not_fit(device: Device) -> None:
     """Each reason for BAD_WEIGHTS besides a load that is too short; the next layer is exact."""
-    device, rng = await begun(tb)
-    job = LayerJob(device, rng, 2, row=1024)
+    random = rng()
+    job = LayerJob(device, random, 2, row=1024)
     await job.place()
     plain = {"pool": 0, "depthwise": False, "fc": False, "eight_bit": True}
-    small = random_layer(rng, c=2, h=5, w=6, o=3, kernel=3, **plain)
+    small = random_layer(random, c=2, h=5, w=6, o=3, kernel=3, **plain)
     # more nines of weights for an output channel than the buffer has rows
-    deep = random_layer(rng, c=100, h=4, w=6, o=3, kernel=3, **plain)
+    deep = random_layer(random, c=100, h=4, w=6, o=3, kernel=3, **plain)
     cases = {
         "more loads than channels": small.arg.replace(load_time=63),
         "more rows than there are": deep.arg,
@@ -107,11 +99,11 @@ async def weights_that_do_not_fit(tb) -> None:
 
 
 @checked()
-async def a_stop_in_every_cycle(tb) -> None:
+async def a_stop_in_every_cycle(device: Device) -> None:
     """Layers of the host and a list stopped in each cycle from their beginning on; both work."""
-    device, rng = await begun(tb)
-    layers = LayerJob(device, rng, 2, row=1024)
-    stream = StreamJob(device, rng, 1, base=0x4000)
+    random = rng()
+    layers = LayerJob(device, random, 2, row=1024)
+    stream = StreamJob(device, random, 1, base=0x4000)
     for job in (layers, stream):
         await job.place()
     for cycle in range(CYCLES):
@@ -133,10 +125,10 @@ async def a_stop_in_every_cycle(tb) -> None:
 
 
 @checked()
-async def a_stop_as_a_result_begins_to_leave(tb) -> None:
+async def a_stop_as_a_result_begins_to_leave(tb, device: Device) -> None:
     """A layer whose map goes to the result FIFO, stopped in each of its last cycles."""
-    device, rng = await begun(tb)
-    job = LayerJob(device, rng, 1, row=1024)
+    random = rng()
+    job = LayerJob(device, random, 1, row=1024)
     await job.place()
     plain = job.words[0]
     sends = [int(w) for w in LayerArg.decode(plain).replace(send_data_out=1).encode()]
@@ -163,10 +155,10 @@ async def a_stop_as_a_result_begins_to_leave(tb) -> None:
 
 
 @checked()
-async def a_layer_of_very_many_weights(tb) -> None:
+async def a_layer_of_very_many_weights(device: Device) -> None:
     """A million weights, more rows than the number of rows counts: taken, and stopped."""
-    device, rng = await begun(tb)
-    job = LayerJob(device, rng, 1, row=1024)
+    random = rng()
+    job = LayerJob(device, random, 1, row=1024)
     await job.place()
     await job.arm()  # sets the mode of 8-bit weights
     # 288 rows for every output
@@ -182,14 +174,14 @@ async def a_layer_of_very_many_weights(tb) -> None:
 
 
 @checked()
-async def a_host_that_keeps_the_ai_ram_busy(tb) -> None:
+async def a_host_that_keeps_the_ai_ram_busy(tb, device: Device) -> None:
     """Pools and products of float16 beside accesses to the AI RAM without a pause."""
-    device, rng = await begun(tb)
+    random = rng()
     last = AI_RAM + 64 * (device.back.ram_rows - 1)  # a row that no task needs
     for trial in range(12):
         kinds = [("pool", "float16")[(trial + n) % 2] for n in range(4)]
-        shape = (int(rng.integers(1, 5)), 2, 64)
-        network, image = random_list(rng, kinds, shape, limits=Limits(channels=12, size=30))
+        shape = (int(random.integers(1, 5)), 2, 64)
+        network, image = random_list(random, kinds, shape, limits=Limits(channels=12, size=30))
         storage = network.storage(image[None], continuous=False, align=16)
         await device.back.load_storage(storage.base, storage.data)
         await device.configure(storage.registers)

@@ -3,7 +3,6 @@
 
 from typing import Any
 
-import cocotb
 import numpy as np
 
 from openkpu.generators.generate import random_layer
@@ -13,6 +12,7 @@ from openkpu_tb.ahb.host_agent import ERROR, Transfer
 from openkpu_tb.core.registers import AI, Err
 from openkpu_tb.device.device import Device, DeviceError, Tables
 from openkpu_tb.device.inference_stream import run_one_by_one, run_stream
+from tb.device.checked import checked
 
 LIMIT = 100_000  # cycles of any single wait
 
@@ -39,11 +39,9 @@ async def push(device: Device, layer: VectorLayer, **fields: int) -> None:
     await device.push([int(word) for word in arg.encode()])
 
 
-@cocotb.test()
-async def host(tb: Any) -> None:
+@checked()
+async def host(tb: Any, device: Device) -> None:
     """Layers of the host, quiet and with wait states, one refused, one that nobody looked at."""
-    device = Device(tb, 1)
-    await device.reset()
     assert await device.read(AI["AI_PIX_ADR"]) == 0
     await device.write(AI["AI_WGT_ADR"], 0)
     assert await device.read(AI["AI_WGT_ADR"]) == 0
@@ -70,15 +68,12 @@ async def host(tb: Any) -> None:
         raise AssertionError("the bad layer was not refused")
     except DeviceError as error:
         assert error.code == Err.BAD_POOL
-    device.check_rules()
 
 
-@cocotb.test()
-async def networks(tb: Any) -> None:
+@checked()
+async def networks(device: Device) -> None:
     """Two layers from a task list, once alone and in a stream: the second one is decoded before the
     first one ends."""
-    device = Device(tb, 1)
-    await device.reset()
     network = Network()
     for part in (
         layer(c=2, w=16, o=3, kernel=3, pool=8, per_load=3),
@@ -90,4 +85,3 @@ async def networks(tb: Any) -> None:
     alone = await run_one_by_one(device, network, images[:1], limit=LIMIT)
     stream = await run_stream(device, network, images, limit=LIMIT)
     assert not alone.wrong.any() and not stream.wrong.any()
-    device.check_rules()

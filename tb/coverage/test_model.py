@@ -15,7 +15,6 @@ from openkpu_tb.coverage import float16
 from openkpu_tb.coverage.model import (
     KERNELS,
     POOLS,
-    WIDTHS,
     Bin,
     classify,
     crosses,
@@ -31,36 +30,28 @@ def cross(name: str) -> list[Bin]:
     return next(c for c in crosses() if c.name == name).bins
 
 
-def test_layer_bins_by_count() -> None:
-    """Counted by hand: (pool, width) pairs with a window, times bits, times loads."""
-    pairs = sum(5 if stride == 1 else 4 for stride in POOL_STRIDE.values())
-    assert len(WIDTHS) == 5 and pairs == 43
-    convolutions, depthwise, dense = 2 * pairs * 2 * 3, 2 * pairs * 2, 5 * 2 * 3
-    assert len(cross("layer")) == convolutions + depthwise + dense == 718
+PAIRS = 43  # of a pool and a width at which it has a window
 
 
-def test_elementwise_bins_by_count() -> None:
-    """Of four operations, with one map and two, as many as there are pools at a width."""
-    assert len(cross("elementwise")) == 4 * 2 * 43
-
-
-def test_pooling_bins_by_count() -> None:
-    """Four kinds, windows without and with padding and of the whole map, five widths."""
-    assert len(cross("pooling")) == 4 * 3 * 5
-
-
-def test_bins_of_products_and_orders_by_count() -> None:
-    """Two kernels, four pairs of operands, five widths; 25 pairs of kinds as list and stream."""
-    assert len(cross("product")) == 2 * 4 * 5 and len(cross("order")) == 25 * 2
-
-
-def test_float16_and_moves_by_count() -> None:
-    """One line: four widths, whole or in part; several: two widths. Every value at three places,
-    four of them of float16 alone. Moves: six kinds load a whole map from three addresses and store
-    one to two, by three ways; two kinds load by lines."""
-    assert len(cross("float16")) == 2 * 3 * (4 * 2 + 2)
-    assert len(cross("float16_values")) == 2 * 12 * 3 - 4 * 3
-    assert len(cross("moves")) == 6 * (3 + 2) * 3 + 2 * 3 * 3
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        # convolutions and depthwise ones by kernel and bits, the former by loads; dense ones
+        ("layer", 2 * PAIRS * 2 * 3 + 2 * PAIRS * 2 + 5 * 2 * 3),
+        ("elementwise", 4 * 2 * PAIRS),  # four operations, with one map and two
+        ("pooling", 4 * 3 * 5),  # kinds; windows without and with padding, of the whole map; widths
+        ("product", 2 * 4 * 5),  # kernels, pairs of operands, widths
+        ("order", 25 * 2),  # pairs of kinds, as list and stream
+        ("float16", 2 * 3 * (4 * 2 + 2)),  # one line: four widths, whole or in part; several: two
+        ("float16_values", 2 * 12 * 3 - 4 * 3),  # at three places, four of them of float16 alone
+        # six kinds load from three kinds of address and store to two, by three ways; two by lines
+        ("moves", 6 * (3 + 2) * 3 + 2 * 3 * 3),
+    ],
+)
+def test_bins_by_count(name: str, count: int) -> None:
+    """Counted by hand."""
+    assert sum(5 if stride == 1 else 4 for stride in POOL_STRIDE.values()) == PAIRS
+    assert len(cross(name)) == count
 
 
 @pytest.mark.parametrize(("h", "n", "k", "wide"), [(1, 7, 1, 0), (1, 8, 9, 1), (2, 32, 10, 0)])

@@ -426,14 +426,17 @@ async def stop_any_time(dut) -> None:
 
 
 @sizes(
-    "sim bus path rows patience keep",
-    test="icarus-32-64-64-4-1",
-    check="verilator-64-32-128-8-1",
-    nightly="icarus-128-128-128-8-1 icarus-32-16-128-8-0 verilator-128-16-128-4-1 "
-    "verilator-32-64-128-8-0",
+    "sim bus path rows patience keep narrow",
+    test="icarus-32-64-64-4-1-0 verilator-32-16-64-8-0-1",
+    check="verilator-64-32-128-8-1-0",
+    nightly="icarus-128-128-128-8-1-0 icarus-32-16-128-8-0-0 icarus-32-16-64-4-0-1 "
+    "verilator-128-16-128-4-1-0 verilator-32-64-128-8-0-0",
 )
-def test_data_cache(sim: str, bus: int, path: int, rows: int, patience: int, keep: int) -> None:
+def test_data_cache(
+    sim: str, bus: int, path: int, rows: int, patience: int, keep: int, narrow: int
+) -> None:
     sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v", "rtl/lib/fifo_sync.v"]
     params = {"AHB_W": bus, "PATH": path, "ROWS": rows, "PATIENCE": patience}
     params |= {"KEEP": 1} if keep else {}
+    params |= {"NARROW": 1} if narrow else {}
     run_bench(sim, "data_cache", sources, "tb.data_cache.test_data_cache", params=params)

@@ -37,7 +37,7 @@ from openkpu_tb.core.registers import (
     INTERRUPT_STATUS,
     Kpu,
 )
-from openkpu_tb.device.device import Device, DeviceTimeout
+from openkpu_tb.device.device import Device
 from openkpu_tb.device.driver import ALL, Driver
 from tb.device.checked import checked
 
@@ -243,37 +243,6 @@ async def lists_of_a_segment(tb: Any) -> None:
 
 
 @checked()
-async def masks_and_raw(tb: Any) -> None:
-    """A masked interrupt shows in raw alone; unmasked it rises, and clear takes it away."""
-    x, file = tiny(2, 5)
-    device, driver, program = await ready(file)
-    ((segment, maps),) = segments(program, x)
-    await driver.bring_up(segment)
-    await device.write_many({INTERRUPT_CLEAR: ALL, INTERRUPT_MASK: ALL, EIGHT_BIT_MODE: 1})
-    await device.push(driver.argument(segment.steps[0], int_en=1, send_data_out=0))
-    try:
-        await device.wait(5000)
-        raise AssertionError("a masked interrupt reached the line")
-    except DeviceTimeout:
-        pass
-    assert await device.read(INTERRUPT_RAW) & Kpu.CALC_DONE
-    assert await device.read(INTERRUPT_STATUS) == 0
-    await device.write(INTERRUPT_MASK, 0b110)
-    assert await device.read(INTERRUPT_STATUS) == Kpu.CALC_DONE and int(tb.irq.value)
-    await device.write(INTERRUPT_CLEAR, Kpu.CALC_DONE)
-    assert await device.read(INTERRUPT_RAW) & Kpu.CALC_DONE == 0 and not int(tb.irq.value)
-    await same(driver, segment.steps[0], maps[0])
-    # without int_en no interrupt at all
-    await device.push(driver.argument(segment.steps[1], int_en=0, send_data_out=0))
-    try:
-        await device.wait(5000)
-        raise AssertionError("calc_done of a layer without int_en")
-    except DeviceTimeout:
-        pass
-    await same(driver, segment.steps[1], maps[1])
-
-
-@checked()
 async def exact_thresholds(tb: Any) -> None:
     """A device that waits for its reader holds its layers: each threshold to the layer."""
     x, file = tiny(15, 12)
@@ -308,11 +277,9 @@ async def exact_thresholds(tb: Any) -> None:
 
 
 @checked()
-async def window(tb: Any) -> None:
+async def window(device: Device) -> None:
     """Maps of every kind of width: what lies between the lines keeps its value."""
     rng = np.random.default_rng(cocotb.RANDOM_SEED)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
     driver = Driver(device, b"")
     for c, h, w in ((5, 2, 1), (3, 2, 7), (2, 2, 16), (3, 1, 30), (2, 2, 64), (1, 2, 67)):
         layout = Layout(c, h, w, base=int(rng.integers(0, 1000)))

@@ -3,26 +3,24 @@
 
 from typing import Any
 
-import cocotb
 import numpy as np
 
 from openkpu.layer.layout import ROW_BYTES
 from openkpu_tb.core.backdoor import Backdoor, OutOfBounds
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.shadow import Shadow
+from openkpu_tb.device.simulation import rng
 from tb.device.checked import checked
 
 
 @checked()
-async def stray_bytes(tb: Any) -> None:
+async def stray_bytes(tb: Any, device: Device) -> None:
     """One byte at either end and at a random place of both memories, behind the copies' back."""
-    rng = np.random.default_rng(cocotb.RANDOM_SEED)
-    await Device(tb).reset()
     shadow, other = Shadow(tb), Backdoor(tb)
-    await shadow.fill(rng)
+    await shadow.fill(rng())
     assert await shadow.differences() == []
     size = shadow.ram.size
-    for at in (0, size - 1, int(rng.integers(size))):
+    for at in (0, size - 1, int(rng().integers(size))):
         row, byte = divmod(at, ROW_BYTES)
         data = shadow.ram[row * ROW_BYTES : (row + 1) * ROW_BYTES].copy()
         was, data[byte] = int(data[byte]), data[byte] ^ 1
@@ -31,7 +29,7 @@ async def stray_bytes(tb: Any) -> None:
         said = f"row {row} byte {byte} is {was ^ 1:#04x}, expected {was:#04x}"
         assert line == f"AI RAM: 1 bytes differ: {said}", line
     size = shadow.storage.size
-    for at in (0, size - 1, int(rng.integers(size))):
+    for at in (0, size - 1, int(rng().integers(size))):
         word = at // 4 * 4
         data = shadow.storage[word : word + 4].copy()
         was, data[at % 4] = int(data[at % 4]), data[at % 4] ^ 0x80
@@ -43,16 +41,14 @@ async def stray_bytes(tb: Any) -> None:
 
 
 @checked()
-async def two_that_look(tb: Any) -> None:
+async def two_that_look(tb: Any, device: Device) -> None:
     """What one back door has seen change, another one that looks later finds as well."""
-    rng = np.random.default_rng(cocotb.RANDOM_SEED)
-    await Device(tb).reset()
-    first, second = Backdoor(tb), Backdoor(tb)
+    random, first, second = rng(), Backdoor(tb), Backdoor(tb)
     ram, _ = await first.whole_ram()
     storage, _ = await first.whole_storage()
     for _ in range(3):
-        row, word = int(rng.integers(first.ram_rows)), int(rng.integers(storage.size // 4))
-        put = rng.integers(0, 256, ROW_BYTES, dtype=np.uint8)
+        row, word = int(random.integers(first.ram_rows)), int(random.integers(storage.size // 4))
+        put = random.integers(0, 256, ROW_BYTES, dtype=np.uint8)
         await second.load_ram(row, put)
         await second.load_storage(4 * word, put[:4])
         ram[ROW_BYTES * row :][:ROW_BYTES], storage[4 * word :][:4] = put, put[:4]

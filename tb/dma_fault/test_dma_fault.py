@@ -19,7 +19,7 @@ class Bench:
         self.dut = dut
         start_clock(dut)
         ow = (int(dut.AHB_W.value) // 8).bit_length() - 1
-        self.tag = layout("dma_tag", OW=ow, CW=ow + 1, OWNER_BITS=OWNER)
+        self.tag = layout("dma_tag", OW=ow, OWNER_BITS=OWNER)
         self.fault = layout("fault", OWNER_BITS=OWNER)
         self.reset()
 

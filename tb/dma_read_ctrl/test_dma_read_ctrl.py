@@ -8,7 +8,7 @@ would be given among them.
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cocotb
 import pytest
@@ -89,18 +89,21 @@ class Bench:
         start_clock(dut)
         width = int(dut.AHB_W.value) // 8
         self.guard = layout("guard")
+        self.want = [False] * 4  # channels that want a burst in the next cycle
         self.ow = width.bit_length() - 1
-        self.tag = layout("dma_tag", OW=self.ow, CW=self.ow + 1, OWNER_BITS=OWNER)
+        self.tag = layout("dma_tag", OW=self.ow, OWNER_BITS=OWNER)
+        self.tag_bits = sum(bits for _, bits in self.tag.values())
+        self.cmd = layout("cmd", TAG_W=self.tag_bits)
+        self.cmd_bits = sum(bits for _, bits in self.cmd.values())
 
-    def burst(self, chan: int, one_beat: float) -> tuple[Burst, dict[str, int]]:
-        """A random proposal, and its fields."""
+    def burst(self, chan: int, one_beat: float) -> Burst:
+        """A random proposal."""
         beats = 1 if random.random() < one_beat else random.randint(2, 16)
         block = random.choice((0, 1, 2, 3, LAST_BLOCK, random.getrandbits(22)))
         fields = {
-            "stop": random.getrandbits(self.ow + 1) if chan != STORE else 0,
-            "off": random.getrandbits(self.ow) if chan != STORE else 0,
+            "top": random.getrandbits(self.ow),
+            "off": random.getrandbits(self.ow),
             "last": random.getrandbits(1),
-            "first": random.getrandbits(1) if chan != STORE else 0,
             "chan": chan,
             "owner": random.getrandbits(OWNER),
         }
@@ -108,28 +111,28 @@ class Bench:
         size = random.randrange(self.ow + 1) if chan == STORE else self.ow
         pop = chan == STORE and bool(random.getrandbits(1))
         addr = block << 10 | random.getrandbits(10)
-        return Burst(chan, addr, random.random() < 0.1, beats, size, pop, tag), fields
+        return Burst(chan, addr, random.random() < 0.1, beats, size, pop, tag)
+
+    def packed(self, burst: Burst) -> int:
+        """A proposal as its port has it."""
+        write = int(burst.chan == STORE)
+        fields = {"write": write, "addr": burst.addr, "beats": burst.beats, "size": burst.size}
+        fields |= {"wpop": int(burst.pop), "tag": burst.tag}
+        cmd = sum(fields[name] << low for name, (low, _) in self.cmd.items())
+        return int(burst.wrap) << self.cmd_bits | cmd
 
     def propose(self, chance: dict[str, float]) -> tuple[dict[int, Burst], Burst | None]:
         """Drive the proposals of all channels, noise where there is none; those that there are."""
         dut, all_reads = self.dut, [self.burst(chan, chance["one"]) for chan in range(4)]
-        want = [random.random() < chance["want"] for _ in range(4)]
-        dut.rd_want.value = join_words(want, 1)
-        dut.rd_addr.value = join_words([b.addr for b, _ in all_reads], 32)
-        dut.rd_wrap.value = join_words([b.wrap for b, _ in all_reads], 1)
-        dut.rd_beats.value = join_words([b.beats for b, _ in all_reads], 5)
-        dut.rd_first.value = join_words([f["first"] for _, f in all_reads], 1)
-        dut.rd_last.value = join_words([f["last"] for _, f in all_reads], 1)
-        dut.rd_off.value = join_words([f["off"] for _, f in all_reads], self.ow)
-        dut.rd_end.value = join_words([f["stop"] for _, f in all_reads], self.ow + 1)
-        dut.rd_owner.value = join_words([f["owner"] for _, f in all_reads], OWNER)
-        store, fields = self.burst(STORE, chance["one"])
+        want, self.want = self.want, [random.random() < chance["want"] for _ in range(4)]
+        dut.rd_next.value = join_words(self.want, 1)
+        store = self.burst(STORE, chance["one"])
         stores = random.random() < chance["store"]
-        dut.store_want.value, dut.store_addr.value = int(stores), store.addr
-        dut.store_wrap.value, dut.store_beats.value = int(store.wrap), store.beats
-        dut.store_size.value, dut.store_pop.value = store.size, int(store.pop)
-        dut.store_last.value, dut.store_owner.value = fields["last"], fields["owner"]
-        reads = {chan: all_reads[chan][0] for chan in range(4) if want[chan]}
+        dut.store_want.value, dut.store_burst.value = int(stores), self.packed(store)
+        reads = {chan: all_reads[chan] for chan in range(4) if want[chan]}
+        # the burst of the channel whose turn it is, noise when there is none
+        turn = next((chan for chan in ORDER if chan in reads), 0)
+        dut.rd_burst.value = self.packed(all_reads[turn])
         return reads, store if stores else None
 
     def situation(self, chance: dict[str, float]) -> dict:
@@ -164,23 +167,21 @@ async def check(bench: Bench, cycles: int) -> dict[str, int]:
         if cycle % 64 == 0:  # another mix
             chance = {n: random.choice((0.1, 0.5, 0.9)) for n in ("want", "store", "one", "ready")}
             chance |= {n: random.choice((0.0, 0.1, 0.3)) for n in ("hold", "refuse_hold", "fail")}
-        reads, store = bench.propose(chance)
         now = bench.situation(chance)
+        reads, store = bench.propose(chance)
         await ReadOnly()
         said, burst = model.outputs(now, reads, store), model.chosen
         winner, when = said["winner"], f"cycle {cycle}"
-        taken = int(dut.rd_take.value) | int(dut.store_take.value) << STORE
-        assert taken == (1 << winner.chan if winner else 0), f"{when}: {winner}"
+        taken = int(dut.rd_take.value), int(dut.store_take.value)
+        stores = winner is not None and winner.chan == STORE
+        assert taken == (winner is not None and not stores, stores), f"{when}: {winner}"
+        following = [chan for chan in ORDER if bench.want[chan]]
+        assert not following or int(dut.rd_next_sel.value) == following[0], when
         assert int(dut.chosen.value) == (burst is not None), when
         assert int(dut.cmd_valid.value) == said["valid"], f"{when}: {burst}, {now}"
         assert int(dut.refuse.value) == said["refuse"], f"{when}: {burst}, {now}"
         if burst:
-            assert int(dut.cmd_write.value) == (burst.chan == STORE), when
-            assert int(dut.cmd_addr.value) == burst.addr, when
-            assert int(dut.cmd_beats.value) == burst.beats, when
-            assert int(dut.cmd_size.value) == burst.size, when
-            assert int(dut.cmd_wpop.value) == burst.pop, when
-            assert int(dut.cmd_tag.value) == burst.tag, when
+            assert int(dut.cmd.value) == bench.packed(replace(burst, wrap=False)), when
             fails = now["failing"] >> burst.chan & 1
             seen["given"] += said["valid"] and now["ready"]
             seen["refused"] += said["refuse"]
@@ -189,6 +190,8 @@ async def check(bench: Bench, cycles: int) -> dict[str, int]:
             seen["behind"] += winner is not None
         await RisingEdge(dut.clk)
         model.step(said)
+        if now["hold"]:  # what is asked for meanwhile is forgotten
+            bench.want = [False] * 4
     return seen
 
 

@@ -38,7 +38,7 @@ OF_TASKS = {
     *("sin", "sout", "pad", "inten", "send", "first", "last", "idx", "inb", "touch", "wrows"),
     *("inf", "pools", "ptask", "moves"),
 }
-PARTS = ("decode", "flags", "moves", "place", "serial", "share", "sizes")
+PARTS = ("decode", "flags", "moves", "share", "sizes", "steps", "alu")
 BUS_BYTES = 4
 
 
@@ -54,6 +54,7 @@ class Case:
             eight_bit=eight_bit,
             fp16_lanes=floats,
             keeps=keeps,
+            sums=sums,
             ram_rows=sizes.ram_rows,
             weight_bits=sizes.weight_bits,
             bus_bytes=BUS_BYTES,
@@ -371,19 +372,20 @@ def spoil(case: Case) -> Case:
 case_rows = 32768  # AI RAM rows of the device under test
 floats = 0  # it has lanes for products of float16
 keeps = True  # it has a way for weights from the AI RAM
+sums = True  # they may leave as 32 bits
 
 
 class Bench(BlockBench):
     inputs = "drop", "w_valid", "w_data", "d_ready", *SIDE
 
     def __init__(self, dut) -> None:
-        global case_rows, floats, keeps
+        global case_rows, floats, keeps, sums
         super().__init__(dut)
-        names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_W")
+        names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_WORD")
         flat = bool(int(dut.FLAT.value))
         self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names), flat=flat)
         case_rows, floats = self.sizes.ram_rows, int(dut.FP16.value)
-        keeps = bool(int(dut.KEEP.value))
+        keeps, sums = bool(int(dut.KEEP.value)), bool(int(dut.OUT32.value))
         # rows of the input map of the layer that was last marked first; None: not known
         self.place: tuple[int, int] | None = None
 

@@ -125,31 +125,33 @@ ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=
 
 @pytest.mark.tier(
     nightly=["icarus-float16", "icarus-odd", "words of *", "verilator-k210"],
-    check=["verilator-float16"],
+    check=["verilator-float16", "icarus-bytes"],
 )
 @pytest.mark.parametrize(
-    ("sim", "sizes", "lanes", "keep"),
+    ("sim", "sizes", "lanes", "keep", "sums"),
     [
-        ("icarus", Sizes(), 0, 0),
-        ("icarus", ODD, 0, 1),
-        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512, flat=True), 0, 1),
-        ("verilator", Sizes(n_y=2, n_z=2, tile_rows=64, tile_word=8), 0, 0),
-        ("verilator", Sizes(4, 4, tile_rows=128, tile_word=16, flat=True), 0, 1),
-        ("verilator", Sizes(8, 8, tile_rows=64, tile_word=32, flat=True), 0, 1),
-        ("icarus", Sizes(), 1, 0),
-        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=64), 1, 1),
+        ("icarus", Sizes(), 0, 0, 1),
+        ("icarus", ODD, 0, 1, 1),
+        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=512, flat=True), 0, 1, 1),
+        ("verilator", Sizes(n_y=2, n_z=2, tile_rows=64, tile_word=8), 0, 0, 1),
+        ("verilator", Sizes(4, 4, tile_rows=128, tile_word=16, flat=True), 0, 1, 1),
+        ("verilator", Sizes(8, 8, tile_rows=64, tile_word=32, flat=True), 0, 1, 1),
+        ("icarus", Sizes(), 1, 0, 1),
+        ("verilator", Sizes(n_y=4, n_z=16, wbuf_rows=64), 1, 1, 1),
+        ("icarus", Sizes(), 0, 0, 0),
     ],
     ids=[
         *("icarus-nano", "icarus-odd", "verilator-k210", "words of 8", "words of 16"),
-        *("words of 32", "icarus-float16", "verilator-float16"),
+        *("words of 32", "icarus-float16", "verilator-float16", "icarus-bytes"),
     ],
 )
-def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int) -> None:
+def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int, sums: int) -> None:
     params = {"N_Y": sizes.n_y, "N_Z": sizes.n_z, "WEIGHT_BITS": sizes.weight_bits}
     params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
-    params |= {"TILE_W": sizes.tile_word, "AI_RAM_ROWS": sizes.ram_rows}
+    params |= {"TILE_WORD": sizes.tile_word, "AI_RAM_ROWS": sizes.ram_rows}
     params |= {"FP16": int(lanes > 0), "KEEP": keep, "FLAT": int(sizes.flat)}
-    sources = ["rtl/control/pool_check.v", "rtl/lib/flat_lines.v"]
+    params |= {} if sums else {"OUT32": 0}
+    sources = ["rtl/control/pool_check.v", "rtl/lib/flat_lines.v", "rtl/lib/ram_1r1w_async.v"]
     sources += [f"rtl/control/layer_{name}.v" for name in PARTS]
     for module in ("test_layer_decode", "load_tests"):
         run_bench(sim, "layer_decode", sources, f"tb.layer_decode.{module}", params=params)

@@ -95,8 +95,8 @@ class Bench(BlockBench):
         used = self.layer.kind in ("row", "stripe", "vector")
         fields["wsel"] = issue.bank if used else noise(width)
         fields["pos"] = issue.pos % self.shape.entry | upper
-        fields["kernels"] = noise(8) if self.layer.dw else issue.kernels
-        fields["count"] = int(issue.valid.sum())
+        fields["kernels"] = noise(8) if self.layer.dw else issue.kernels * issue.counted
+        fields["count"] = int(issue.valid.sum()) * issue.counted
         return join_fields(self.column, fields)
 
     def _drive(self, new: Issue | None) -> None:
@@ -106,8 +106,9 @@ class Bench(BlockBench):
         control, weights, width = [], [], bits(self.column)
         for t in range(N_X):
             at = self.history[1 + t]
-            taps = noise(9) & ~(1 << t)  # a column looks at its own alone
+            taps = noise(9) & ~(1 << t)  # a column looks at its own alone, or at the last one's
             if at:
+                taps = taps & ~(1 << N_X - 1) | int(at[0].taps[N_X - 1]) << N_X - 1
                 issue = at[0]
                 control.append(issue.control | taps | int(issue.taps[t]) << t)
                 self.rows[t].value = number(issue.row[t], 8)
@@ -200,13 +201,14 @@ class Bench(BlockBench):
         one = layer.kind == "vector"
         spots = [0] if one else random.sample(range(64 // shape.n_y), places)
         again = 0 if one or layer.dw else random.choice((0, 3))
-        for step in (*range(steps), *[steps - 1] * again):
+        for turn, step in enumerate((*range(steps), *[steps - 1] * again)):
             random.shuffle(spots)
             for at in spots:
                 while random.random() >= p_issue:
                     await self.cycle(None)
                 tag = {} if layer.dw else {"idx": at, "first": step == 0, "last": step == steps - 1}
                 issue = self.issue(random.choice(KINDS), **{k: int(v) for k, v in tag.items()})
+                issue.counted = turn < steps
                 self.meet(issue)
                 await self.cycle(issue)
 

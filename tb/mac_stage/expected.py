@@ -11,6 +11,10 @@ from openkpu.layer.elementwise import MAXIMUM, MINIMUM, MULTIPLY
 
 N_X = 9  # columns of the array
 OWN = 6  # the column that takes the other operand in a multiplication
+# columns of an element-wise layer: pad value, first map, second map (docs/architecture.md 8). For a
+# maximum or minimum the column before the last one has its pixel and its weight, too
+EW_COLUMNS = {1, 4, 8}
+LAST = 8
 MASK36 = (1 << 36) - 1
 # the modes of a layer: MODE_*, depthwise
 MODES = {
@@ -94,6 +98,7 @@ class Issue:
     row: np.ndarray  # (9, bytes of a tile word)
     weight: np.ndarray  # (9, channels)
     tag: dict[str, int]
+    counted: bool = True  # its multiplications are; not those that are made once more
     control: int = 0  # as the columns get it
     out: tuple[list[int], list[int]] = field(default=([], []))  # sums, sums of pixels
     issued: list[int] = field(default_factory=list)  # multiplications of each column
@@ -138,8 +143,8 @@ class Issue:
         """(sum of products, sum of pixels) of each lane; fills the counts of the columns."""
         pixel, used = self.pixels(shape, layer), self.taps[:, None] & self.valid
         above = used & (pixel > 0)
-        self.issued = [int(n) for n in used.sum(axis=1)]
-        self.gated = [int(n) for n in (used & ~above).sum(axis=1)]
+        self.issued = [int(n) * self.counted for n in used.sum(axis=1)]
+        self.gated = [int(n) * self.counted for n in (used & ~above).sum(axis=1)]
         weight = self.weights(shape, layer)
         if layer.ewop == MULTIPLY:
             weight[OWN] = np.maximum(pixel[OWN - 1], 0)
@@ -222,6 +227,11 @@ def operands(shape: Shape, layer: Layer, rng: np.random.Generator, kind: str) ->
         weight = rng.choice([0, 1, shape.top], weight.shape)
     elif kind == "unused":
         p, taps = 0.0, np.zeros(N_X, bool)
+    if layer.ewop is not None:
+        used = EW_COLUMNS | ({OWN} if layer.ewop == MULTIPLY else set())
+        taps &= np.isin(np.arange(N_X), list(used))
+    if layer.ewop in (MAXIMUM, MINIMUM):
+        row[LAST - 1], weight[LAST - 1] = row[LAST], weight[LAST]
     kernels = 1 if layer.kind == "vector" else random.randint(1, shape.n_z)
     if kind == "largest" and layer.kind != "vector":
         kernels = shape.n_z
@@ -232,6 +242,8 @@ def operands(shape: Shape, layer: Layer, rng: np.random.Generator, kind: str) ->
     edges = {
         name: np.tile(some(edge, flags), lanes // flags) for name in ("left", "right", "top", "bot")
     }
+    if layer.ewop is not None:  # both maps lie in the window's middle columns and in the last one
+        edges["left"], edges["right"] = np.zeros(lanes, bool), np.zeros(lanes, bool)
     return Issue(
         taps=taps,
         bank=random.randrange(0, shape.n_z, min(channels, shape.n_z)),

@@ -33,8 +33,8 @@ async def sums_and_gating(dut) -> None:
     """Each cycle new operands: both sums after three cycles, operand registers as the gate says."""
     await reset(dut, *INPUTS)
     top = (1 << int(dut.WEIGHT_BITS.value)) - 1
-    mask = (1 << int(dut.PW.value)) - 1
-    gate = int(dut.GATE.value)
+    gate, nth = int(dut.GATE.value), int(dut.NTH.value)
+    most = nth * 255 * top  # the sum that comes in
     held = None  # contents of the operand registers
     before = (0, 0, 0, 0)  # what the operand registers got last
     multiplied = (0, 0)  # product and pixel in the registers behind the multiplier
@@ -42,7 +42,7 @@ async def sums_and_gating(dut) -> None:
     want: tuple[int, int] | None = None  # sums expected in the next cycle
     for _ in range(3000):
         op = operands(top)
-        sums = random.randint(0, mask - 255 * top), random.randint(0, 0xFFF - 255)
+        sums = random.choice((0, most, random.randint(0, most))), random.randint(0, 255 * nth)
         dut.valid.value, dut.sgn.value, dut.pixel.value, dut.weight.value = op
         dut.psum_in.value, dut.xsum_in.value = sums
         await RisingEdge(dut.clk)
@@ -50,7 +50,7 @@ async def sums_and_gating(dut) -> None:
         if want is not None:
             assert (int(dut.psum_out.value), int(dut.xsum_out.value)) == want
         if held is not None:
-            now = int(dut.pixel_q.value), int(dut.weight_q.value)
+            now = int(dut.pixel_q.value) & 255, int(dut.weight_q.value)
             assert now == held, f"operand registers {now}, expected {held}"
         # this edge adds the product made in the cycle before to the sums that come in now
         want = (sums[0] + multiplied[0], sums[1] + multiplied[1])
@@ -71,33 +71,38 @@ async def sums_and_gating(dut) -> None:
 
 @cocotb.test()
 async def choice(dut) -> None:
-    """The larger or the smaller one of sum and product leaves, or both added: always that in a unit
-    without a choice."""
+    """A unit that chooses passes the sum less its product, or zero on the wrong side, and
+    counts no pixel; one behind it adds its product to either; others only add."""
     await reset(dut, *INPUTS)
     top = (1 << int(dut.WEIGHT_BITS.value)) - 1
     mask = (1 << int(dut.PW.value)) - 1
+    kind, most = int(dut.CHOICE.value), int(dut.NTH.value) * 255 * top
     for best, least in [(1, 0), (1, 1), (0, 1), (1, 0)]:
         dut.best.value, dut.least.value = best, least
         for number in range(120):
             op = operands(top)
-            result, _ = product(op)
+            result, pixel = product(op)
             # also equal ones, neighbours, and the ends
-            near = max(0, result + random.choice((-1, 0, 1)))
-            other = random.choice((near, 0, mask - 255 * top, random.randint(0, 255 * top)))
+            near = min(most, max(0, result + random.choice((-1, 0, 1))))
+            other = random.choice((near, 0, most, random.randint(0, min(most, 255 * top))))
+            if kind == 2 and best and least:
+                other = -random.choice((0, 1, result, random.randint(0, result)))
+            pixels = random.randint(0, 255 * int(dut.NTH.value))
             dut.valid.value, dut.sgn.value, dut.pixel.value, dut.weight.value = op
-            dut.psum_in.value = other
+            dut.psum_in.value, dut.xsum_in.value = other & mask, pixels
             await ClockCycles(dut.clk, 4)
-            got = int(dut.psum_out.value)
-            chosen = (min if least else max)(other, result)
-            want = chosen if best and int(dut.CHOICE.value) else other + result
+            got = int(dut.psum_out.value), int(dut.xsum_out.value)
+            want = (other + result) & mask, pixels + pixel
+            if kind == 1 and best:
+                want = (min if least else max)(other - result, 0) & mask, pixels
             assert got == want, f"{number}, best {best}, least {least}: {other}, {op}: {got}"
 
 
 @sizes(
-    "sim wb gate choice",
-    test="icarus-16-1-1",
-    check="icarus-8-0-1 icarus-8-1-0 verilator-16-1-1",
+    "sim wb gate nth choice",
+    test="icarus-16-1-7-1",
+    check="icarus-8-0-8-2 icarus-16-1-8-2 icarus-8-1-3-0 icarus-16-1-0-0 verilator-16-1-7-1",
 )
-def test_mac_unit(sim: str, wb: int, gate: int, choice: int) -> None:
-    params = {"WEIGHT_BITS": wb, "GATE": gate, "CHOICE": choice}
+def test_mac_unit(sim: str, wb: int, gate: int, nth: int, choice: int) -> None:
+    params = {"WEIGHT_BITS": wb, "GATE": gate, "NTH": nth, "CHOICE": choice}
     run_bench(sim, "mac_unit", ["rtl/mac/mac_unit.v"], "tb.mac_unit.test_mac_unit", params=params)

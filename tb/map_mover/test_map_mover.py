@@ -30,6 +30,14 @@ UNLOAD += ("held", "written")
 Shape = tuple[int, int, int]
 
 
+def pieces_of(shape: Shape, lanes: int, first: int, block: int) -> int:
+    """Pieces of a dense map that lie in one bus word, the first one of ``first`` bytes, in one line
+    and in one block of a word of the AI RAM."""
+    lines, width = shape[0] * shape[1], shape[2]
+    cuts = {line * width + x for line in range(lines) for x in range(0, width, block)}
+    return len(cuts | set(range(first, lines * width, lanes)))
+
+
 def packed(base: int, shape: Shape) -> int:
     """A map of fields.toml."""
     sizes = dict(zip(("chans_m1", "height_m1", "width_m1"), (n - 1 for n in shape), strict=True))
@@ -50,7 +58,7 @@ class Bench(BlockBench):
         req = layout("req", OWNER_BITS=OWNER_BITS)
         ports = {"pixel_beat": (beat, "pixel_"), "store_req": (req, "store_req_")}
         super().__init__(PackedView(dut, ports))
-        self.lanes, self.path = lanes, int(dut.PATH.value)
+        self.lanes, self.path, self.narrow = lanes, int(dut.PATH.value), int(dut.NARROW.value)
         self.pixels = ByteStream(self.dut, "pixel")
         rng = np.random.default_rng(random.getrandbits(32))
         self.ram = rng.integers(0, 256, ROWS * 64, dtype=np.uint8)
@@ -122,6 +130,7 @@ class Bench(BlockBench):
         airam.pack_map(want, base, x)
         await self.start("load", base, shape)
         self.pixels.add(x.tobytes(), x.size if p == 1.0 else random.choice((x.size, 7, 64)))
+        self.first = self.pixels.words[0][2]  # bytes of the first bus word
 
         def over() -> int:
             again = bool(self.pixels.words) and random.random() < 0.2  # while it is busy: no start
@@ -188,16 +197,21 @@ async def unload(bench: Bench) -> None:
 async def full_rate(bench: Bench) -> None:
     """A bus word a cycle on either way; the end of a line is one of its own. Words of four planes
     as fast as their lines are whole words of the AI RAM: where they are as many, a cycle in nine
-    is lost, as both places of 64 bytes are in use."""
-    for shape in ((1, 8, 64), (2, 3, 320), (5, 4, 17), (3, 2, 33), (2, 2, 100)):
+    is lost, as both places of 64 bytes are in use. Narrow: a piece a cycle of what lies in one bus
+    word and one block of 16 bytes; a byte of planes."""
+    for shape in ((1, 8, 64), (2, 3, 320), (5, 4, 17), (3, 2, 33), (2, 2, 100), (3, 4, 5)):
         pieces = shape[0] * shape[1] * ceil_div(shape[2], bench.lanes)
         cycles = await bench.load(shape, 10, 1.0)
-        assert cycles <= pieces + START, f"{shape}: {cycles} cycles for {pieces} pieces of lines"
+        most = pieces_of(shape, bench.lanes, bench.first, 16) if bench.narrow else pieces
+        assert cycles <= most + START, f"{shape}: {cycles} cycles for {most} pieces of lines"
         cycles = await bench.unload(shape, 10, 1, False, 1.0)
-        assert cycles <= pieces + START, f"{shape}: {cycles} cycles for {pieces} pieces of lines"
+        most = pieces_of(shape, bench.lanes, bench.lanes, 16) if bench.narrow else pieces
+        assert cycles <= most + START, f"{shape}: {cycles} cycles for {most} pieces of lines"
     for shape in ((1, 8, 64), (2, 3, 128)):
-        least = 4 * int(np.prod(shape)) // min(bench.lanes, min(bench.path, 64) // 4)
-        lost = least // 8 if 4 * bench.lanes >= min(bench.path, 64) else 0
+        at_once = 1 if bench.narrow else min(bench.lanes, min(bench.path, 64) // 4)
+        least = 4 * int(np.prod(shape)) // at_once
+        both = 4 * bench.lanes >= min(bench.path, 64) and not bench.narrow
+        lost = least // 8 if both else 0
         cycles = await bench.unload(shape, 10, 1, True, 1.0)
         assert cycles <= least + lost + START, f"{shape}: {cycles} cycles, {least} at best"
     bench.dut.unload_words.value = 0
@@ -239,14 +253,16 @@ async def while_written(bench: Bench) -> None:
             bench.dut.unload_held.value = 0
         size = len(data)
         pieces = shape[0] * shape[1] * per * ceil_div(shape[2], bench.lanes)
-        await bench.steps(60 + 6 * pieces if not told_late else 0)
+        # narrow: a read gives a byte of a plane
+        pace = 4 if bench.narrow and words else 1
+        await bench.steps(60 + 6 * pace * pieces if not told_late else 0)
         if not told_late and (words or shape[2] > 32):
             assert len(bench.words["store"]) >= size // bench.lanes, "channels that are there stay"
         bench.ram[airam.unpack_map(np.arange(bench.ram.size), base, planes)] = x
         bench.unwritten = set()
         bench.dut.unload_whole.value = 1
         bench.store_due = 30 + 8 * pieces
-        await bench.finish("unload", 300 + 20 * pieces)
+        await bench.finish("unload", 300 + 20 * pace * pieces)
         got = b"".join(w.to_bytes(bench.lanes, "little") for w in bench.words["store"])
         assert got[:size] == to_stored(x, words).tobytes(), f"{shape} at row {base}, turn {turn}"
     bench.dut.unload_words.value = 0
@@ -320,13 +336,15 @@ async def stop(bench: Bench) -> None:
 
 
 @sizes(
-    "sim bus path",
-    test="verilator-128-16 verilator-64-64",
-    nightly="icarus-128-64 icarus-32-16 icarus-32-64 icarus-64-32 verilator-32-128",
+    "sim bus path narrow",
+    test="verilator-128-16-0 verilator-64-64-0 verilator-32-16-1",
+    nightly="icarus-128-64-0 icarus-32-16-0 icarus-32-16-1 icarus-32-64-0 icarus-64-32-0 "
+    "verilator-32-128-0",
 )
-def test_map_mover(sim: str, bus: int, path: int) -> None:
-    sources = [f"rtl/cache/{n}.v" for n in ("map_mover", "pixel_writer", "result_reader")]
-    sources += ["rtl/cache/row_sequencer.v", "rtl/cache/plane_sequencer.v", "rtl/lib/byte_*.v"]
-    sources += ["rtl/lib/ram_1r1w_async.v", "rtl/cache/unload_gate.v"]
-    params = {"AHB_W": bus, "PATH": path}
+def test_map_mover(sim: str, bus: int, path: int, narrow: int) -> None:
+    names = "map_mover map_size pixel_writer result_reader row_sequencer plane_sequencer"
+    names += " piece_writer piece_reader byte_walk unload_gate"
+    sources = [f"rtl/cache/{name}.v" for name in names.split()]
+    sources += ["rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
+    params = {"AHB_W": bus, "PATH": path, "NARROW": narrow}
     run_bench(sim, "map_mover", sources, "tb.map_mover.test_map_mover", params=params)

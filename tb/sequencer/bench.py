@@ -77,7 +77,7 @@ class Bench:
         )
         flat = bool(int(dut.FLAT.value))
         self.sizes = Sizes(n_y, n_z, tile_rows, wbuf_rows, tile_word=min(64, tile_w), flat=flat)
-        self.array = Array(n_y, n_z, min(64, tile_w), tile_w > 64, planes != 0)
+        self.array = Array(n_y, n_z, min(64, tile_w), tile_w > 64, planes != 0, self.share)
         self.par_rows = 2048 // n_z
         self.widths = {name: len(getattr(dut, name)) for name in INPUTS}
         self.entry_bits = len(dut.column_entry) // COLUMNS
@@ -97,7 +97,7 @@ class Bench:
         self.running = self.young = False  # young: the first cycle of a layer
         self.base = {"tile": 0, "row": 0, "prow": (1 << PROW_BITS) - random.randint(1, 9)}
         self.filled = dict(self.base)
-        self.there = {"row": 0, "prow": self.base["prow"]}  # a cycle before
+        self.there = {"prow": self.base["prow"]}  # a cycle before
         self.limit = dict(self.base)  # what is known to be needed
         self.freed = {"tile": 0, "row": 0}
         self.act = self.act_there = self.room = 0
@@ -233,9 +233,8 @@ class Bench:
         lacks = set()
         if issue.opens and self.filled["tile"] < self.base["tile"] + issue.entry + issue.entries:
             lacks.add("tile")
-        # depthwise: each pass may need another row; its count is seen a cycle later
-        rows = self.there["row"] if dw else self.filled["row"]
-        if (issue.opens or dw) and rows <= self.base["row"] + issue.row:
+        # a depthwise row may change to another weight row on its way
+        if (issue.opens or dw) and self.filled["row"] <= self.base["row"] + issue.row:
             lacks.add("row")
         if issue.leaves and (issue.opens or dw):
             if self.there["prow"] <= self.base["prow"] + issue.prow:

@@ -14,6 +14,7 @@ from tb.sequencer.reference import ROW, Array, Nest
 
 KINDS = ("taps", "chan", "rows", "stripes", "fc")
 POOLED = [(kind, pool) for kind in ("taps", "chan", "stripes") for pool in POOL_STRIDE]
+BLOCK = 8  # groups of a convolution that share a reading at most
 EDGES = (1, 15, 16, 17, 31, 32, 33, 63, 64, 65)  # widths at those of lines and stripes
 # every kind with every pool that it may have
 EVERY = [(k, p) for k, p in POOLED if k != "stripes" or p] + [("rows", 0), ("fc", 0)]
@@ -112,7 +113,8 @@ class Maker:
             if not flags["depthwise"] and random.getrandbits(1):
                 d["held"] &= random.getrandbits(1)  # an input may always be read again
                 if kind != "fc":  # any block whose weights fit
-                    d["b"] = random.randint(1, max(1, min(d["g"], self.sizes.wbuf_rows // d["s"])))
+                    most = min(d["g"], BLOCK, self.sizes.wbuf_rows // d["s"])
+                    d["b"] = random.randint(1, max(1, most))
             layer = self._layer(arg, d)
             if len(layer.nest.issues) <= self.budget:
                 return layer

@@ -28,6 +28,7 @@ class Array:
     word: int = 64  # bytes of an entry that a column reads at once
     pair: bool = False  # it reads two entries
     planes: bool = False  # bytes 1 to 3 of 32-bit sums leave beside its issues
+    share: int = 1  # sums that share a post lane
 
     @property
     def lanes(self) -> int:
@@ -174,6 +175,17 @@ class Nest:
                             tag["job_whole"] = int(stripe == final)
                             self._again(sweep, entry, row, group, control, tag)
                         entry += 1
+                    if self.array.planes or not d["out32"]:
+                        self._take_turns(len(sweep))
+
+    def _take_turns(self, pixels: int) -> None:
+        """The last steps of a group, as many as sums share a lane, take turns: pixels > step."""
+        steps = min(self.array.share, self.d["s"])
+        first = len(self.issues) - steps * pixels
+        made = self.issues[first:]
+        self.issues[first:] = [made[s * pixels + p] for p in range(pixels) for s in range(steps)]
+        for number, issue in enumerate(self.issues[-steps:], len(self.issues) - steps):
+            self._entry_end[issue.entry] = self._row_end[issue.row] = number
 
     def _again(self, sweep, entry: int, row: int, group: int, control, tag) -> None:
         """The last step for bytes 1 to 3 of the sums; its multiplications were counted."""

@@ -47,7 +47,7 @@ def due(layer: Layer, share: int) -> int:
 @cocotb.test()
 async def every_kind(dut) -> None:
     """All kinds with all pools; everything is there, so no cycle is without an issue but those in
-    which sums share the post lanes."""
+    which sums wait for a shared post lane."""
     bench, maker = await begin(dut)
     for kind, pool in EVERY:
         layer = maker.draw(kind, pool)
@@ -127,6 +127,21 @@ async def starved(dut) -> None:
         hold(bench, ["waits for the second entry"])
     if bench.share > 1:
         hold(bench, ["waits for lanes", "waits for lanes in a sweep"])
+
+
+@cocotb.test()
+async def turns(dut) -> None:
+    """Groups of fewer steps than sums share a lane, of as many, of more: with as many no cycle is
+    without an issue, for their last steps take turns."""
+    bench, maker = await begin(dut)
+    for steps in range(1, 2 * bench.share + 1):
+        for held, block in ((1, 1), (1, 3), (0, 3)):
+            chans = 4 * bench.array.n_z
+            layer = maker.exact(steps, 5, 20, chans, kernel=3, held=held, b=block)
+            cycles = await bench.play(layer, Supply())
+            lost = max(0, bench.share - steps) * (len(layer.nest.issues) // steps - 1)
+            assert cycles == len(layer.nest.issues) + lost, layer.name
+            await bench.play(layer, Supply.any())
 
 
 @cocotb.test()

@@ -4,13 +4,13 @@
 Random jobs on memories full of random bytes; after each one all of both memories is compared.
 """
 
-import cocotb
 import pyuvm
 from pyuvm import uvm_factory
 
 from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.core.registers import AI_RAM, Err
 from openkpu_tb.coverage.model import TRAFFIC
+from openkpu_tb.device.simulation import SLOW
 from openkpu_tb.uvm.base_test import DeviceTest
 from openkpu_tb.uvm.scoreboard import Scoreboard, StrictScoreboard
 from openkpu_tb.uvm.sequences.bus import KINDS, disturbance
@@ -31,7 +31,7 @@ from openkpu_tb.uvm.virtual import DisturbedSequence, LifeSequence
 
 def few(many: int, slow: int) -> int:
     """A count for this simulator."""
-    return slow if "icarus" in cocotb.SIM_NAME.lower() else many
+    return slow if SLOW else many
 
 
 class SequenceTest(DeviceTest):

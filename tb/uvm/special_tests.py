@@ -7,12 +7,12 @@ has seen every bin that they are for.
 
 import itertools
 
-import cocotb
 import pyuvm
 
 from openkpu.generators.generate_lists import ALL_KINDS, KINDS
 from openkpu_tb.coverage.float16 import NARROW, TARGETS, VALUES
 from openkpu_tb.coverage.model import MODES, MOVES, Bin
+from openkpu_tb.device.simulation import SLOW
 from openkpu_tb.uvm.base_test import DeviceTest
 from openkpu_tb.uvm.sequences.bus import disturbance
 from openkpu_tb.uvm.sequences.special import FLOAT16, MOVED, Float16Sequence
@@ -21,11 +21,6 @@ WIDE = TARGETS[1]
 BY_LINES = MOVES[1]
 MOST_AIMED = 60  # products until all values are hit
 MOST_MOVED = 400  # jobs until all moves are hit
-
-
-def slow() -> bool:
-    """A simulator for few jobs."""
-    return "icarus" in cocotb.SIM_NAME.lower()
 
 
 class SpecialTest(DeviceTest):
@@ -49,19 +44,19 @@ class Float16Values(SpecialTest):
     async def scenario(self) -> None:
         coverage = self.env.coverage
         for target, value in itertools.product(TARGETS, VALUES):
-            if slow() and (target == WIDE or value not in NARROW):
+            if SLOW and (target == WIDE or value not in NARROW):
                 continue
             if (target, value, "inside") in self.bins("float16_values"):
                 await self.run(Float16Sequence(value=value, wide=target == WIDE))
         wanted = self.bins("float16_values")
-        for _ in range(0 if slow() else MOST_AIMED):
+        for _ in range(0 if SLOW else MOST_AIMED):
             missing = sorted(coverage.missing("float16_values", wanted))
             if not missing:
                 break
             target, value, _ = missing[0]
             await self.run(Float16Sequence(value=value, wide=target == WIDE))
         left = sorted(coverage.missing("float16_values", wanted))
-        assert slow() or not left, f"not hit: {left}"
+        assert SLOW or not left, f"not hit: {left}"
         assert len(coverage.hit("float16_values")) >= len(NARROW)
 
 
@@ -71,7 +66,7 @@ class Float16Jobs(SpecialTest):
 
     async def scenario(self) -> None:
         rng = self.env.virtual.rng
-        for number in range(1 if slow() else 4):
+        for number in range(1 if SLOW else 4):
             await self.bus(("quiet", "waits", "quiet", "everything")[number])
             for job in FLOAT16:
                 await self.run(job(wide=bool(rng.random() < 0.5)))
@@ -87,7 +82,7 @@ class MovedMaps(SpecialTest):
     kinds = KINDS
 
     async def scenario(self) -> None:
-        for number in range(self.jobs[not slow()]):
+        for number in range(self.jobs[not SLOW]):
             await self.bus(("quiet", "waits", "everything")[number % 3])
             for job in MOVED:
                 await self.run(job(kinds=self.kinds))

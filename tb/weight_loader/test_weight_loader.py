@@ -46,6 +46,8 @@ def buffer_rows(d: dict[str, int], w: np.ndarray, n_z: int) -> list[dict[int, li
         words = [nine(list(k)) if d["k3"] else [0] * 4 + [int(k[0])] + [0] * 4 for k in w]
     else:
         words = [nine(list(k[9 * s : 9 * s + 9])) for k in w for s in range(ceil_div(len(k), 9))]
+    if d["ew"] and d["ewop"] >= 2:  # the product of the last weight is used twice
+        words = [[*word[:7], word[8], word[8]] for word in words]
     if d["dw"] or d["mode"] == FC:
         parts = [words[i : i + n_z] for i in range(0, len(words), n_z)]
         return [dict(enumerate(part)) for part in parts]
@@ -77,6 +79,8 @@ def make(rng: np.random.Generator, n_z: int, eight_bit: bool, kind: int) -> Laye
         w_xor=int(eight_bit and rng.random() < 0.4),
         arg_add=int(rng.integers(-(1 << 39), 1 << 39)),
     )
+    if kind == 2 and kernel == 3 and rng.random() < 0.6:
+        arg = arg.replace(elementwise=1, ew_op=int(rng.integers(4)))
     top = 255 if eight_bit else 65535
     weights = rng.integers(0, top + 1, (o, arg.taps))
     if rng.random() < 0.3:
@@ -307,9 +311,9 @@ async def resets(dut) -> None:
     "verilator-4-32-8-1",
 )
 def test_weight_loader(sim: str, n_z: int, bus: int, wb: int, keep: int) -> None:
-    sources = [f"rtl/weight/weight_{part}.v" for part in ("loader", "constant")]
-    sources += ["rtl/weight/byte_group.v", "rtl/lib/byte_*.v"]
-    sources += ["rtl/lib/ram_1r1w_async.v"]
+    parts = ("loader", "group", "window", "sum", "constant")
+    sources = [f"rtl/weight/weight_{part}.v" for part in parts]
+    sources += ["rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "N_Z": n_z, "WEIGHT_BITS": wb, "WBUF_ROWS": 64, "PAR_ROWS": 8}
     params |= {"KEEP": 1} if keep else {}
     test = "tb.weight_loader.test_weight_loader"

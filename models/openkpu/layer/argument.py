@@ -273,6 +273,7 @@ class LayerArg(LayerFields):
         weight_rows: int | None = None,
         n_z: int = 1,
         pools: bool = True,
+        sums: bool = True,
         fp16_lanes: int = 0,
         keeps: bool = True,
         bus_bytes: int = 4,
@@ -284,9 +285,10 @@ class LayerArg(LayerFields):
         The device derives the layout from the sizes, so it ignores layout fields as the vendor's
         simulator does; of the load fields it asks that the loads make up the channels and that
         para_size covers a load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide;
-        None: any need is met.  ``pools``: it has an engine for pooling tasks, ``fp16_lanes``: lanes
-        for products of float16, ``keeps``: a way for weights from the AI RAM.  ``first``, ``last``:
-        place in a task list; the maps of those two layers come and go by the registers.
+        None: any need is met.  ``pools``: it has an engine for pooling tasks, ``sums``: sums of 32
+        bits, ``fp16_lanes``: lanes for products of float16, ``keeps``: a way for weights from the
+        AI RAM.  ``first``, ``last``: place in a task list; the maps of those two layers come and go
+        by the registers.
         """
         moves_in, moves_out = self.load_map or self.in_strided, self.store_map or self.out_strided
         if (moves_in and first) or (moves_out and last):
@@ -294,6 +296,8 @@ class LayerArg(LayerFields):
         if self.kept_weights and not keeps:
             return ERROR_CODES["BAD_FLAGS"]
         if (self.pool_task and not pools) or (self.fp16 and not fp16_lanes):
+            return ERROR_CODES["BAD_FLAGS"]
+        if self.out32 and not sums:
             return ERROR_CODES["BAD_FLAGS"]
         try:
             self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit, bus_bytes=bus_bytes)

@@ -75,18 +75,20 @@ def stripe_log2(arg: LayerArg, kw: int) -> int:
 
 def _share(arg: LayerArg, kw: int, swl: int, sizes: Sizes) -> int:
     """Groups that must share a reading of the input for the array to be the slower side."""
-    if mode_of(arg) != CHAN:
+    mode, lines = mode_of(arg), STRIPE >> swl
+    if arg.depthwise or mode not in (TAPS, CHAN):
         return 1
-    lines = STRIPE >> swl
-    narrowest = kw % (1 << swl) or 1 << swl
-    array = ceil_div(narrowest, sizes.n_y) * lines  # cycles of a step
-    pitch = 16 << pitch_code(arg.i_row_wid)
     stride = POOL_STRIDE[arg.pool_type] if arg.pool_type in PICKS else 1
-    # words of nine channels' lines: several channels in a word, or several words a channel
-    packed = {4: 3, 2: 5}.get(sizes.tile_word // pitch)
-    words = (packed or 9 * ceil_div(narrowest * stride, sizes.tile_word)) * lines
-    if is_flat(arg, sizes):  # a whole stripe, with parts of lines at both ends
+    packed = {4: 3, 2: 5}.get(sizes.tile_word // (16 << pitch_code(arg.i_row_wid)))
+    if mode == TAPS:  # windows of a line of 64 reach three lines, a word on either side
+        beside = 2 if kw > STRIPE else 0
+        array, words = STRIPE // sizes.n_y, 3 * (STRIPE * stride // sizes.tile_word + beside)
+    elif is_flat(arg, sizes):  # a whole stripe, with parts of lines at both ends
         array, words = STRIPE // sizes.n_y, (packed or 9) * (STRIPE // arg.i_row_wid + 2)
+    else:  # nine channels: several in a word, or several words a channel
+        narrowest = kw % (1 << swl) or 1 << swl
+        array = ceil_div(narrowest, sizes.n_y) * lines  # cycles of a step
+        words = (packed or 9 * ceil_div(narrowest * stride, sizes.tile_word)) * lines
     return next((n for n in (1, 2, 4) if n * array >= words), 8)
 
 
@@ -120,7 +122,8 @@ def decode_layer(arg: LayerArg, sizes: Sizes) -> Decoded:
     steps = {TAPS: c, DWROW: 1}.get(mode, ceil_div(c * h * w if fc else c, 9))
     entries = ceil_div(steps, 64) if fc else steps
     groups = arg.o_ch_num if fc else 1 if dw else ceil_div(arg.o_ch_num, sizes.n_z)
-    block = min(groups, _share(arg, kw, swl, sizes), sizes.wbuf_rows // 2 // steps)
+    # a block leaves room for the weights of a group of the next one
+    block = min(groups, _share(arg, kw, swl, sizes), sizes.wbuf_rows // steps - 1)
     block = groups if fc else 1 if dw else max(1, block)
     held = not dw and entries < sizes.tile_rows
     return Decoded(mode, kw, kh, swl, steps, groups, block, held, flat)

@@ -20,6 +20,10 @@ def check_network(network: Network, config: Config) -> None:
             raise NetworkError(
                 f"layer {i}: a pooling task, configuration {config.name} has pool_lanes = 0"
             )
+        if arg.out32 and not config.out32:
+            raise NetworkError(
+                f"layer {i}: sums of 32 bits, configuration {config.name} has out32 = 0"
+            )
         if arg.fp16 and not config.fp16_lanes:
             raise NetworkError(
                 f"layer {i}: a product of float16, configuration {config.name} has fp16_lanes = 0"

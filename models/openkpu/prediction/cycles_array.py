@@ -26,12 +26,14 @@ FC_LINES = 16  # lines of which the mean is taken
 FC_SHORT = 16  # bytes of a word up to which it requests a third one
 FC_COLUMNS = 3  # elements that fc_serial, which deals words of eight bytes, writes in a cycle
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
-ROW_SEEN_DW = 3  # ... of a depthwise layer
 ROW_FREED = 11  # from the last use of a row of weights to the word that may take its place
 TABLE_READY = 11  # from the last word of a table to the issues whose sums need it
 OUTPUT = 28  # from an issue to its job: registers 2, array 12, accumulator 1, lanes 12, queue 1
 DRAIN = 3  # from the last word out of the collector to the end of the write
 POOL_DRAIN = 4  # registers of a pool more
+NARROW_DRAIN = 6  # both, where four bytes are written at a time
+JOB_ROW = 3  # there: from the first bytes of a job to its first read, while others come
+PLACES_NARROW = 3  # there: stripes that a channel's part of the collector has
 PLACES = 16  # stripes that a channel's part of the collector has for depthwise rows
 PLACES_FEW = 8  # ... of fewer than 16 lanes
 PLACES_PAIR = 64  # ... where two rows go at once
@@ -65,10 +67,16 @@ class Engine:
         n_z = shape.config.n_z
         places = PLACES_PAIR if shape.pair else PLACES_FEW if shape.lanes < PLACES else PLACES
         depth = GROUPS if n_z >= places // GROUPS else places // n_z
-        self.limit = (n_z * depth) >> int(shape.pair) if shape.arg.depthwise else depth
+        if shape.narrow:
+            depth = PLACES_NARROW
+        each = shape.arg.depthwise or (shape.narrow and shape.mode == FC)  # a place of one channel
+        self.limit = (n_z * depth) >> int(shape.pair) if each else depth
         self.post, self.last = 0, start
         self.released: list[int] = []
         self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
+        self.output = OUTPUT + shape.config.post_share - 1
+        if shape.narrow:
+            self.drain = NARROW_DRAIN
         # callback for complete channels: cycle of their last write, how many, share of the
         # reads of the AI RAM that the fill has used
         self.whole: Callable[[int, int, float], None] = lambda at, channels, used: None
@@ -104,8 +112,8 @@ class Engine:
         self.late, self.fill = self.late + there - self.fill, there
         self.begun = self.fill - 1
 
-    def _sweep(self, entry: int, count: int, weights: int, prow: int | None) -> int:
-        """``count`` issues of one entry: the cycle of the last one.
+    def _sweep(self, entry: int, count: int, weights: int, prow: int | None, steps: int = 1) -> int:
+        """``count`` issues of one entry, or of ``steps`` by turns: the cycle of the last one.
 
         ``entry``, ``weights``: from when on they are there; ``prow``: row of parameters of sums
         that leave, None when they stay in the accumulators.
@@ -113,32 +121,42 @@ class Engine:
         now = self.now
         tile = max(now, entry)
         ready = max(tile, weights)
-        last = ready + count - 1
+        issues = count * steps
+        last = ready + issues - 1
         if prow is not None:
             params = self.front.until(self.front.params, self.front.first_param + prow)
             ready = max(ready, self.ready, params + ROW_SEEN)
-            last = self._lanes(ready, count)
-            self.waits["output"] += last - ready - count + 1
+            last = self._lanes(ready + steps - 1, count, steps)
+            self.waits["output"] += last - ready - issues + 1
         late = min(self.late, tile - now)  # lines of the map that had not come
         self.late -= late
         self.waits["input"] += tile - now - late
         self.waits["bus"] += ready - tile + late
-        self.issues += count
+        self.issues += issues
         self.now = last + 1
         return last
 
-    def _lanes(self, ready: int, count: int) -> int:
-        """Sums of so many issues leave from a cycle on: that of the last issue."""
+    def _lanes(self, ready: int, count: int, steps: int = 1) -> int:
+        """Sums of so many issues, each the last of ``steps``, leave from ``ready`` on: the cycle of
+        the last issue."""
         share = self.shape.config.post_share
         room = self.released[-self.limit] + 1 if len(self.released) >= self.limit else 0
-        last = max(ready, room, self.post) + (count - 1) * share
+        last = max(ready, room, self.post) + (count - 1) * max(share, steps)
         self.post = last + share
         return last
 
-    def _job(self, end: int, words: int, channels: int = 0) -> None:
-        """A job whose last issue was made in cycle ``end``; so many words of it leave, and complete
-        so many channels of the map."""
-        self.last = max(end + OUTPUT + self.shape.config.post_share - 1, self.last) + words
+    def _job(
+        self, end: int, words: int, channels: int = 0, count: int = 1, behind: int = 1
+    ) -> None:
+        """A job whose last issue of ``count`` was made in cycle ``end``; so many words of it leave,
+        and complete so many channels of the map. Narrow, they leave while others come, and some
+        ``behind`` the last one."""
+        there = end + self.output
+        if self.shape.narrow:
+            first = there - (count - 1) * self.shape.config.post_share + JOB_ROW
+            self.last = max(there + behind, max(first, self.last) + words)
+        else:
+            self.last = max(there, self.last) + words
         self.released.append(self.last)
         if channels:
             used = min(1, self.reads / (self.now - self.start))
@@ -185,32 +203,39 @@ class Engine:
                     else:
                         base, row, rows = self.base, group * steps, 1
                         channels = min(n_z, shape.arg.o_ch_num - group * n_z)
-                    self._group(base, row, steps, count, (words * channels, channels * ends), frees)
+                    behind = shape.out_behind(stripe, channels) if shape.narrow else 0
+                    out = words * channels, channels * ends, behind
+                    self._group(base, row, steps, count, out, frees)
                     if ends and rows:
                         self._free_rows(steps)
 
     def _group(
-        self, base: int, row: int, steps: int, count: int, out: tuple[int, int], frees: bool
+        self, base: int, row: int, steps: int, count: int, out: tuple[int, int, int], frees: bool
     ) -> None:
-        """A group of a stripe: steps, then a job or four of ``out``: words, whole channels."""
+        """A group of a stripe: steps, then a job or four of ``out``: words, whole channels, words
+        behind the last sums.
+
+        Where sums share a lane as many of the last steps take turns.
+        """
         shape, front = self.shape, self.front
-        seen = ROW_SEEN_DW if shape.arg.depthwise else ROW_SEEN
         prow = row if shape.arg.depthwise else row // steps
-        for step in range(steps - 1):
-            self._sweep(self._entry(base + step), count, front.row(row + step) + seen, None)
+        planes = 4 if shape.arg.out32 else 1
+        by_turns = planes == 1 or shape.config.sum_planes
+        turns = min(steps, shape.config.post_share) if by_turns else 1
+        for step in range(steps - turns):
+            self._sweep(self._entry(base + step), count, front.row(row + step) + ROW_SEEN, None)
             if frees:
                 self._free_entries()
-        there, weights = self._entry(base + steps - 1), front.row(row + steps - 1) + seen
-        planes = 4 if shape.arg.out32 else 1
+        there, weights = self._entry(base + steps - 1), front.row(row + steps - 1) + ROW_SEEN
         end = 0
         for plane in range(planes):
             if plane and shape.config.sum_planes:
                 end = self._lanes(end + 1, count)
             else:
-                end = self._sweep(there, count, weights, prow)
-            self._job(end, out[0], out[1] if plane == planes - 1 else 0)
+                end = self._sweep(there, count, weights, prow, turns)
+            self._job(end, out[0], out[1] if plane == planes - 1 else 0, count, out[2])
         if frees:
-            self._free_entries()
+            self._free_entries(turns)
 
     def _depthwise_rows(self) -> None:
         """Channels of a row > line > row; a row is an entry, and two of them an issue with PAIR."""
@@ -225,11 +250,12 @@ class Engine:
             row, entry = (first + slots - 1) // n_z, self.base
             for lines in self._lines(arg.image_dst_addr + odd):
                 for width in widths:
-                    there, weights = self._entry(entry + lines - 1), front.row(row) + ROW_SEEN_DW
-                    last = self._sweep(there, shape.row_sweep(slots, width), weights, row)
+                    there, weights = self._entry(entry + lines - 1), front.row(row) + ROW_SEEN
+                    count = shape.row_sweep(slots, width)
+                    last = self._sweep(there, count, weights, row)
                     entry += lines
                     ends = entry == self.base + len(self.costs)
-                    self._job(last, shape.row_words(width, slots), slots if ends else 0)
+                    self._job(last, shape.row_words(width, slots), slots if ends else 0, count)
                     self._free_entries(lines)
             done = ceil_div(channels, n_z) if first + slots >= channels else (first + slots) // n_z
             self._free_rows(done - freed)

@@ -16,13 +16,17 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, WORDS
-from openkpu.layer.decoded import CHAN, FC, TAPS
+from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.prediction.cycles_shape import POOL, Shape
 
-# layer_decode: from the last word of a layer to the descriptor, besides the steps of the blocks
-DECODE = 25
-DECODE_FC = 33  # the vector's length is divided, which is known later
-QUEUE = 4  # layers between decoder and array; cycles from its end to its head
+# layer_decode: steps of its table, besides those of the blocks
+STEPS_EARLY = 15  # from the fifth word on
+STEPS = 30  # from the last word on
+STEPS_FC = 11  # more of a vector, whose length is divided
+STEPS_IN_ORDER = 2  # ... of a depthwise layer without a pool
+STEPS_TWO = 6  # ... of a second map
+STEPS_POOL = 27  # of a pooling task, from the last word on
+EARLY_WORDS = 7  # words that come meanwhile
 BURST = 12  # layers that a host pushes at a time
 PUSH = 2  # cycles of a word that a host pushes: two accesses
 HOST_SERVES = 10  # cycles from the interrupt to the first word of the next burst of layers
@@ -48,6 +52,16 @@ def weights_stay(config: Config, layers: Sequence[Shape]) -> bool:
     weights = sum(shape.weight_rows for shape in layers)
     params = sum(shape.param_rows for shape in layers)
     return weights <= config.wbuf_rows and params <= config.param_chans // config.n_z
+
+
+def _steps(shape: Shape) -> int:
+    """Steps of the decoder behind a layer's last word."""
+    if shape.mode == POOL:
+        return STEPS_POOL
+    two = shape.arg.elementwise and not shape.arg.ew_one
+    blocks = shape.on.block if shape.mode in (TAPS, CHAN) else 1
+    more = {FC: STEPS_FC, DWROW: STEPS_IN_ORDER}.get(shape.mode, 0)
+    return STEPS + more + (STEPS_TWO if two else 0) + blocks
 
 
 class Bus:
@@ -160,16 +174,16 @@ class Front:
         """Read for one layer after the other: words, tables, weights; True: who goes on has to
         release something first."""
         given: float = 0  # all have taken the layer before
+        queue = self.config.layer_queue
         for number, shape in enumerate(self.shapes):
-            while len(self.pops) < number - QUEUE:
+            while len(self.pops) < number - queue:
                 yield self._next()
-            given = max(given, self.pops[number - QUEUE - 1] + 1 if number > QUEUE else 0)
+            given = max(given, self.pops[number - queue - 1] + 1 if number > queue else 0)
             while self.bus.now < given and not self._next():
                 yield False
-            words = self._words(number, given)
+            words, cycles = self._words(number, given)
             self.collects.append(words)
-            blocks = shape.on.block if shape.mode in (TAPS, CHAN) else 1
-            decoded = words + (DECODE_FC if shape.mode == FC else DECODE) + max(2, blocks)
+            decoded = words + max(1, STEPS_EARLY + 1 - EARLY_WORDS * cycles) + _steps(shape)
             self.decoded.append(decoded)
             if self.tasks and not number:  # its pixels go first
                 yield False
@@ -195,11 +209,13 @@ class Front:
             return False
         return waits
 
-    def _words(self, number: int, given: float) -> float:
-        """Cycle of a layer's last word; the decoder is free from cycle ``given`` on."""
+    def _words(self, number: int, given: float) -> tuple[float, float]:
+        """Cycle of a layer's last word, cycles between its words; the decoder is free from cycle
+        ``given`` on."""
         if not self.tasks:
             arrive = self._pushed(number)
-            return max(max(given + 1, arrive) + WORDS - 1, arrive + PUSH * (WORDS - 1))
+            first, pushed = max(given + 1, arrive) + WORDS - 1, arrive + PUSH * (WORDS - 1)
+            return (first, 1) if first > pushed else (pushed, PUSH)
         inference, place = divmod(number, self.length)
         size = LIST_BYTES / self.config.bus_bytes
         cycles = max(WORDS, size) + size / LIST_BURST
@@ -207,9 +223,9 @@ class Front:
             if self.loading and self.bus.now >= given:  # other bursts go between
                 cycles += max(0, size - LIST_DEPTH) * 2
             self.bus.read(given, size)
-            return given + cycles
+            return given + cycles, cycles / WORDS
         asked = self.collects[-1] + LIST_AGAIN if inference else LIST_START
-        return max(asked + ISSUE + ARRIVES, given) + cycles
+        return max(asked + ISSUE + ARRIVES, given) + cycles, cycles / WORDS
 
     def _pushed(self, number: int) -> float:
         """Cycle of the host's push of a layer's first word."""
@@ -312,9 +328,10 @@ class Front:
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""
         at = self.until(self.decoded, layer)
-        if layer >= QUEUE:
-            at = max(at, self.pops[layer - QUEUE] + 1)
-        return max(at + QUEUE, self.pops[layer - 1] + 1 if layer else 0)
+        queue = self.config.layer_queue  # a layer walks through as many places
+        if layer >= queue:
+            at = max(at, self.pops[layer - queue] + 1)
+        return max(at + queue, self.pops[layer - 1] + 1 if layer else 0)
 
     def row(self, number: int) -> int:
         """Cycle in which a row of weights of the layer at work was complete."""

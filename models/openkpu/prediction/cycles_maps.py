@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections import deque
+from math import gcd
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout, map_bytes
 from openkpu.prediction.cycles_front import ARRIVES, ISSUE, STORE_ISSUE, Front
-from openkpu.prediction.cycles_shape import ENTRY, Shape
+from openkpu.prediction.cycles_shape import ENTRY, FEW_LANES, LEAST_PITCH, NARROW_WORD, Shape
 
 # from a map's last piece, or that of its first line, to the layer's being able to begin: word,
 # write, state
@@ -30,10 +31,21 @@ RESULT_SEEN = 8  # from the end of the work to the first of them
 POLL = 129  # cycles between two looks of the host at AI_STATUS when there was nothing
 
 
-def parts(front: Front, width: int) -> list[int]:
-    """Pieces of a line: its part in a word of the AI RAM begins with a new bus word."""
+def narrow(front: Front) -> bool:
+    """Pieces of at most a bus word, of four bytes, go to the AI RAM and come from there."""
+    config = front.config
+    few = config.n_y * config.n_z < FEW_LANES and config.path_bytes == LEAST_PITCH
+    return few and config.bus_bytes == NARROW_WORD
+
+
+def parts(front: Front, width: int) -> list[float]:
+    """Pieces of each part of a line that lies in a word of the AI RAM: it begins with a bus word,
+    or, narrow, somewhere in one."""
     word, bus = min(front.config.path_bytes, ENTRY), front.config.bus_bytes
-    return [ceil_div(min(word, width - at), bus) for at in range(0, width, word)]
+    sizes = [min(word, width - at) for at in range(0, width, word)]
+    if narrow(front):
+        return [size / bus + 1 - gcd(width, bus) / bus for size in sizes]
+    return [ceil_div(size, bus) for size in sizes]
 
 
 class Coming:
@@ -48,7 +60,7 @@ class Coming:
         at += ISSUE
         if self.by_lines:
             at += LINES_FIRST + layout.height.bit_length()
-            line += NEXT_LINE
+            line += NEXT_LINE + int(narrow(front))
             writes = sum(map(shape.out_words, shape.stripes)) * shape.arg.o_ch_num
             line += TURN * min(1, writes / line / lines)
         cycles = max(line * lines, words)
@@ -72,10 +84,15 @@ class Leaving:
         self.channels = layout.channels // planes
         self.words = map_bytes(arg.out_shape) / front.config.bus_bytes / self.channels
         line = parts(front, layout.width * planes)
-        # some reads are on their way; a piece of a map of words takes a read of each plane
-        least = max(planes, (CUT + 1) / (2 if word == ENTRY else 3))
-        self.cycles = max(layout.height * sum(max(part, least) for part in line), self.words)
-        self.reads = layout.height * len(line)  # ... of a channel, of the AI RAM
+        if narrow(front):  # a read for each piece, or byte of a plane
+            reads = layout.width * planes if planes > 1 else sum(line)
+            self.reads = layout.height * reads  # ... of a channel, of the AI RAM
+            self.cycles = max(self.reads, self.words)
+        else:
+            # some reads are on their way; a piece of a map of words takes a read of each plane
+            least = max(planes, (CUT + 1) / (2 if word == ENTRY else 3))
+            self.cycles = max(layout.height * sum(max(part, least) for part in line), self.words)
+            self.reads = layout.height * len(line)
         self.ready: deque[int] = deque()  # cycle from which on each channel may be read
         self.sent = 0
         # the last burst begins when all of it is there; then a beat for each power of two bytes

@@ -38,10 +38,18 @@ def picks(arg: LayerArg, lanes: int) -> list[int]:
     return [max(1, ceil_div(count, lanes)) for count in counts]
 
 
+def _lanes(config: Config) -> int:
+    """Windows that are divided at a time; ValueError without an engine for them."""
+    if not config.pool_lanes:
+        raise ValueError(f"a pooling task, configuration {config.name} has pool_lanes = 0")
+    return config.pool_lanes
+
+
 def bound_by_reads(config: Config, arg: LayerArg) -> bool:
     """The lines of a window take longer than its columns, and than the picks of a piece."""
-    lines, columns = _window(arg, config.pool_lanes)
-    line = picks(arg, config.pool_lanes)
+    lanes = _lanes(config)
+    lines, columns = _window(arg, lanes)
+    line = picks(arg, lanes)
     return lines >= max(columns, sum(line) / len(line))
 
 
@@ -62,11 +70,12 @@ def predict_pool_task(
     for each written channel, with the cycle of its last write and the share of the reads of the
     AI RAM.  A piece goes on after the most of its lines, its columns and its picks.
     """
-    lines, columns = _window(arg, config.pool_lanes)
-    line = picks(arg, config.pool_lanes)
+    lanes = _lanes(config)
+    lines, columns = _window(arg, lanes)
+    line = picks(arg, lanes)
     channel = arg.o_col_high * sum(max(lines, columns, count) for count in line)
     first = start + (SETUP_ALL if arg.pool_all else SETUP) + min(lines, columns)
-    blocks = ceil_div(len(line) * piece_columns(config.pool_lanes), BLOCK)
+    blocks = ceil_div(len(line) * piece_columns(lanes), BLOCK)
     used = lines * blocks * arg.o_col_high / channel
     for number in range(arg.o_ch_num):
         whole(first + channel * (number + 1) + WRITTEN - 1, 1, used)

@@ -29,6 +29,8 @@ ENTRY = 64  # bytes of a bank of a tile entry, and of a row of the AI RAM
 LATE_PICK = 6  # a pool that picks the second pixel of a line
 TILE_LEAST = 8  # bytes of a tile word at least
 LEAST_PITCH = 16  # bytes of a line in the AI RAM at least, and of a slot of a stripe
+FEW_LANES = 16  # fewer have the narrow circuits for maps and results
+NARROW_WORD = 4  # bytes that those move at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,9 +89,14 @@ class Shape:
         return self.config.path_bytes > ENTRY and self.lanes > ENTRY
 
     @cached_property
+    def narrow(self) -> bool:
+        """The output stage writes four bytes at a time."""
+        return self.lanes < FEW_LANES and self.config.path_bytes == LEAST_PITCH
+
+    @cached_property
     def out_word(self) -> int:
         """Bytes that the collector gives at a time."""
-        return min(self.config.path_bytes, ENTRY)
+        return NARROW_WORD if self.narrow else min(self.config.path_bytes, ENTRY)
 
     @cached_property
     def bare(self) -> bool:
@@ -199,12 +206,36 @@ class Shape:
         per_word = max(1, self.out_word // (16 << self.in_pitch))
         return ceil_div(slots, per_word) * max(1, ceil_div(width, self.out_word))
 
+    def out_lines(self, stripe: Stripe) -> int:
+        """Output lines of a stripe."""
+        if not self.pooled:
+            return stripe.lines
+        over = self.arg.pool_type in STRIDE_1 and not stripe.bottom
+        return (stripe.lines - int(over)) // POOL_STRIDE[self.arg.pool_type]
+
+    def out_behind(self, stripe: Stripe, channels: int) -> int:
+        """Narrow: words of a stripe that leave when its last sums have come.
+
+        Those of the last output line come while the last line of the stripe does.
+        """
+        lines = max(1, self.out_lines(stripe))
+        last = self.out_words(stripe) * channels // lines
+        coming = self.sweep(stripe) * self.config.post_share // stripe.lines
+        return max(last - coming, channels)
+
     def out_words(self, stripe: Stripe) -> int:
         """Words that leave for each channel of a stripe; a line that crosses a word counts twice.
 
-        A word holds several lines, or windows take several of them (out_walk).
+        A word holds several lines, or windows take several of them (out_walk). Narrow, a word is
+        read for each line of a window, and has columns of two windows, or of one (piece_walk).
         """
         word, pool = self.out_word, self.arg.pool_type
+        if self.narrow and self.pooled:
+            width = stripe.width - int(pool in STRIDE_1 and not stripe.right)
+            stride = POOL_STRIDE[pool]
+            windows = 1 if stride == NARROW_WORD else 2
+            high = max(2, stride)  # lines of a window
+            return self.out_lines(stripe) * max(1, ceil_div(width // stride, windows)) * high
         if self.on.flat:
             return stripe.pieces
         if not self.pooled:

@@ -15,7 +15,6 @@ import json
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,12 +29,9 @@ from openkpu.generators.generate_lists import ALL_KINDS, random_list
 from openkpu.kmodel import loads_kmodel, read_file
 from openkpu.layer import vectors
 from openkpu.layer.argument import WORDS, LayerArg
-from openkpu.layer.vectors import VectorLayer
-from openkpu.network.network import Network, alignment
 from openkpu.prediction.cycles import predict_layers
 from openkpu.prediction.cycles_model import predict_model, predict_network
-from openkpu_tb.runs import launch, random_cases
-from openkpu_tb.runs.requests import NetworkRequest, VectorsRequest
+from openkpu_tb.runs import measured
 
 DEVICE = ROOT / "tb" / "device"
 RECORD = Path(__file__).with_name("bench_errors.json")
@@ -52,7 +48,6 @@ LAYERS_A_LIST = 16  # random layers for each random list
 TINY = ("nano", "k210", "large")  # configurations of the MLPerf models
 EDGES = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)  # per cent
 BAR = 40  # characters
-LIMIT = 20_000_000  # cycles of a layer or an inference
 SEED = 1
 
 
@@ -178,10 +173,10 @@ def alone(config: Config, arg: LayerArg, eight_bit: bool) -> int:
 def of_records(folder: Path) -> list[PredictionCase]:
     """What tb/device records; ``folder`` has the published models."""
     found = []
-    measured = json.loads((DEVICE / "cycles.json").read_text())
+    recorded = json.loads((DEVICE / "cycles.json").read_text())
     layers = vectors.load_cases([ROOT / "models" / "tests" / "data" / "vectors"])
     for name in ("small", "k210"):
-        config, rows = configs.load_config(name), measured[f"vectors on {name}"]
+        config, rows = configs.load_config(name), recorded[f"vectors on {name}"]
         for layer, (case, figures) in zip(layers, rows.items(), strict=True):
             cycles = alone(config, layer.arg, layer.eight_bit)
             found.append(PredictionCase(VECTORS, f"{case} on {name}", cycles, figures[0]))
@@ -215,27 +210,15 @@ def again(case: PredictionCase) -> PredictionCase:
     return dataclasses.replace(case, predicted=cycles)
 
 
-def random_layers(config: Config, count: int) -> list[VectorLayer]:
-    """Layers of all kinds that the configuration takes."""
-    rng, found = np.random.default_rng(SEED), []
-    while len(found) < count:
-        layer = random_cases.draw_layer(rng, random_cases.shapes)
-        fits = layer.arg.weight_rows(config.n_z) <= config.wbuf_rows
-        found += [layer] if fits and (layer.eight_bit or config.weight_bits == 16) else []
-    return found
-
-
 def of_random(count: int) -> list[PredictionCase]:
     """So many random layers on Verilator, dealt over the configurations; SimError."""
     found = []
     names = random.Random(SEED).choices(DRAWN, k=count)
     for name in sorted(set(names)):
-        config, events = configs.load_config(name), list[dict[str, Any]]()
-        layers = random_layers(config, names.count(name))
-        request = VectorsRequest(layers, [LIMIT] * len(layers))
-        launch.run_job("verilator", config, request, events.append)
-        measured = [e["counters"]["total"] for e in events if e["event"] == "layer"]
-        for number, (layer, cycles) in enumerate(zip(layers, measured, strict=True)):
+        config = configs.load_config(name)
+        layers = measured.random_layers(config, SEED, names.count(name))
+        rtl = measured.cycles_alone(config, layers)
+        for number, (layer, cycles) in enumerate(zip(layers, rtl, strict=True)):
             case = f"{number} on {name}"
             found.append(drawn(RANDOM, case, cycles, [layer.arg], layer.eight_bit))
     return found
@@ -254,25 +237,14 @@ def of_lists(count: int) -> list[PredictionCase]:
         shape = (int(rng.integers(3, 20)), int(rng.integers(8, 30)), width)
         order = [str(kind) for kind in kinds]
         network, _ = random_list(rng, order, shape, ram_rows=config.ai_ram_rows, moves=0.5)
-        rtl = on_the_rtl(config, network)
+        _, rtl = measured.cycles_of_network(config, network)
         found.append(drawn(LISTS, f"list {number} on {name}", rtl, network.layers, True))
     return found
 
 
-def on_the_rtl(config: Config, network: Network) -> int:
-    """Cycles of an inference on Verilator; SimError."""
-    events: list[dict[str, Any]] = []
-    shape = (1, *network.in_shape)
-    images = np.random.default_rng(SEED).integers(0, 256, shape, dtype=np.uint8)
-    request = NetworkRequest(network, images, LIMIT, alignment(config))
-    launch.run_job("verilator", config, request, events.append)
-    (image,) = [event for event in events if event["event"] == "image"]
-    return image["inference"]["total"]
-
-
-def of_tiny(folder: Path, measured: dict[str, int] | None) -> list[PredictionCase]:
+def of_tiny(folder: Path, known: dict[str, int] | None) -> list[PredictionCase]:
     """The quantised MLPerf models of a folder, each part of the device on each configuration;
-    ``measured``: RTL cycles by the name of the case, None: on Verilator, SimError."""
+    ``known``: RTL cycles by the name of the case, None: on Verilator, SimError."""
     found = []
     for file in sorted(folder.glob("*.tflite")):
         for name in TINY:
@@ -283,9 +255,9 @@ def of_tiny(folder: Path, measured: dict[str, int] | None) -> list[PredictionCas
                 break
             for number, part in enumerate(program.device_parts):
                 case = f"{file.name}, {number} on {name}"
-                if measured is not None and case not in measured:
+                if known is not None and case not in known:
                     continue
-                rtl = measured[case] if measured else on_the_rtl(config, part.network)
+                rtl = known[case] if known else measured.cycles_of_network(config, part.network)[1]
                 cycles = predict_network(config, part.network).cycles
                 found.append(PredictionCase(MLPERF, case, cycles, rtl))
     return found
@@ -299,6 +271,6 @@ def errors(folder: Path, count: int) -> list[PredictionCase]:
         lists = of_lists(ceil_div(count, LAYERS_A_LIST))
         return [*of_records(folder), *of_random(count), *lists, *of_tiny(tiny, None)]
     cases = recorded_errors() if RECORD.is_file() else []
-    measured = {case.name: case.rtl for case in cases if case.kind == MLPERF}
+    known = {case.name: case.rtl for case in cases if case.kind == MLPERF}
     old = [again(case) for case in cases if case.layers]
-    return [*of_records(folder), *old, *of_tiny(tiny, measured)]
+    return [*of_records(folder), *old, *of_tiny(tiny, known)]

@@ -14,6 +14,7 @@ from openkpu_tb.device import write_rules
 from openkpu_tools import command, marked, registry
 from openkpu_tools.benchmarks import bench, bench_errors, bench_tables
 from openkpu_tools.documents import command_page, configs, driver_code, silicon_table
+from openkpu_tools.flows import features
 from openkpu_tools.verification import coverage
 
 
@@ -44,7 +45,10 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "summary", joined(silicon_table.silicon_summary)),
     ("docs/silicon.md", "configs", configs.configs_table),
     ("docs/silicon.md", "fpga", joined(silicon_table.fpga_table)),
+    ("docs/silicon.md", "xc7", joined(silicon_table.xc7_table)),
+    ("docs/silicon.md", "features", joined(features.feature_table)),
     ("docs/silicon.md", "asic", joined(silicon_table.asic_table)),
+    ("docs/silicon.md", "power", joined(silicon_table.power_table)),
     ("docs/verification.md", "coverage", coverage.coverage_table),
     ("docs/verification.md", "waivers", waivers),
     *(("docs/benchmarks.md", f"bench-{n}", measured(n)) for n in ("rows", "targets", "others")),

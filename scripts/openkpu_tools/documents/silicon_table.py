@@ -11,8 +11,10 @@ from openkpu import configs
 from openkpu_tools import registry
 from openkpu_tools.benchmarks import bench, bench_tables
 from openkpu_tools.benchmarks.bench_goals import END_TO_END
+from openkpu_tools.families import XC7
 from openkpu_tools.flows import fpga, silicon_record, synth
 from openkpu_tools.flows.asic import flow as asic
+from openkpu_tools.flows.asic import power
 
 NETWORK = "yolo20"  # whose efficiency stands in the README
 # what others published: name, MACs, part, LUT, DSP, block RAM, source
@@ -64,6 +66,23 @@ def fpga_table() -> list[str]:
     return lines
 
 
+def xc7_table() -> list[str]:
+    """A row for each variant that was mapped for a Xilinx 7 series, with the smallest part that it
+    fits."""
+    lines = [
+        "| | MACs | LUT | flip-flops | DSP48 | block RAM | fits |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for title, found in silicon_record.load_figures(fpga.XC7_RECORD).items():
+        name, _, params = title.partition(" ")
+        part = next((p.title for p in XC7.parts.values() if not p.excess(found)), "none")
+        figures = " | ".join(f"{found[column]:,}" for column in XC7.columns)
+        macs = configs.load_config(name).macs
+        shown = f"`{name}`" + (f", `{params}`" if params else "")
+        lines.append(f"| {shown} | {macs} | {figures} | {part} |")
+    return lines if len(lines) > 2 else ["Not measured."]
+
+
 def asic_table() -> list[str]:
     """A row for each configuration that was mapped to standard cells."""
     known = silicon_record.load_figures(asic.BASELINE)
@@ -72,6 +91,28 @@ def asic_table() -> list[str]:
         found, macs = known[name], configs.load_config(name).macs
         gops = 2 * macs * found["mhz"] / 1000
         lines.append(f"| `{name}` | {macs} | {found['gates']:,} | {found['mhz']} | {gops:.1f} |")
+    return lines
+
+
+def power_table() -> list[str]:
+    """A row for each circuit of the array that `make power` has measured, and one for the lanes."""
+    lines = [
+        "| | circuit | nJ an inference | pJ a multiplication | saved by the gate |",
+        "|---|---|---|---|---|",
+    ]
+    known = json.loads(power.RECORD.read_text()) if power.RECORD.exists() else {}
+    for name, found in known.items():
+        products = found["macs_issued"] / found["images"]
+        gated = found["energy"]["gated"]
+        for variant, boxes in found["energy"].items():
+            array = boxes["array"]["total"]
+            saved = 1 - gated["array"]["total"] / array
+            share = f"{100 * saved:.1f} %" if variant != "gated" else ""
+            lines.append(
+                f"| `{name}` | array, {variant} | {array:,.0f} | {1000 * array / products:.1f} |"
+                f" {share} |"
+            )
+        lines.append(f"| `{name}` | post lanes | {gated['lanes']['total']:,.0f} | | |")
     return lines
 
 

@@ -116,7 +116,7 @@ DIAGRAMS = [
         "lost_grant",
         "Master: a burst of eight beats that loses the grant",
         "ahb_master",
-        ["rtl/storage/ahb_master.v", "rtl/lib/fifo_*.v", "rtl/lib/ram_1r1w*.v"],
+        ["rtl/storage/ahb_*.v", "rtl/lib/ram_1r1w_async.v"],
         "openkpu_tb.timing.grant_recording",
         "record",
     ),

@@ -1,21 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that synthesise, place, time and prove the design."""
 
+import argparse
 from pathlib import Path
 
+from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
-from openkpu_tools.entries.running import configured
+from openkpu_tools.entries.running import configured, model_or_digits
 from openkpu_tools.entries.verification import module
 from openkpu_tools.entry import entry
+from openkpu_tools.families import FAMILIES, FAMILY_OF
 
-PARTS = {"": "none, mapped only", "25k": "LFE5U-25F", "45k": "LFE5U-45F", "85k": "LFE5U-85F"}
+BOARDS = ("ulx3s-85f",)
 
 
 def every_config(text: str) -> str:
     """argparse type: a configuration, or all."""
     return text if text == "all" else command.config(text)
+
+
+def parameter(text: str) -> tuple[str, int]:
+    """argparse type: a parameter of the device with a value, NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals):
+        example = "expected NAME=VALUE, for example POOL_LANES=0"
+        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {example}")
+    if not seeds.is_whole(value):
+        empty = "" if value.strip() else "the value is empty, "
+        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {empty}expected a whole number")
+    return name, int(value)
+
+
+def _parameters(parser: Parser, text: str) -> None:
+    parser.add_argument(
+        "--params", nargs="+", type=parameter, default=[], metavar="NAME=VALUE", help=text
+    )
 
 
 def _figures(parser: Parser) -> None:
@@ -29,6 +50,7 @@ def synth(parser: Parser) -> None:
     parser.add_argument(
         "config", nargs="*", type=every_config, help="configurations, or all; default: nano"
     )
+    _parameters(parser, "parameters of the device with other values, for example POOL_LANES=0")
     parser.add_argument("--check", action="store_true", help="elaborate, map nothing; default: all")
     parser.add_argument(
         "--report", "--json", type=command.path, help="write the table to this file (JSON), too"
@@ -44,9 +66,17 @@ def synth_check(parser: Parser) -> None:
 
 @entry("openkpu_tools.flows.fpga", "flows", checkout=False)
 def fpga(parser: Parser) -> None:
-    """A configuration placed and routed for an ECP5, as far as that gets -> reports/fpga."""
+    """A configuration mapped for an FPGA; for an ECP5 placed and routed as well -> reports/fpga."""
     configured(parser, "nano_fpga")
-    parser.add_argument("--part", choices=[part for part in PARTS if part], help="another ECP5")
+    _parameters(parser, "parameters of the device with other values, for example POOL_LANES=0")
+    parser.add_argument(
+        "--family",
+        choices=FAMILIES,
+        help="ecp5 (default): mapped, placed, routed; xc7: mapped by synth_xilinx and counted",
+    )
+    parser.add_argument(
+        "--part", choices=FAMILY_OF, help="another part; status 1 where the device is too large"
+    )
     parser.add_argument(
         "--seed", type=command.integer_in(0, (1 << 31) - 1), help="of the placement; default: 1"
     )
@@ -58,11 +88,59 @@ def fpga(parser: Parser) -> None:
     _figures(parser)
 
 
+@entry("openkpu_tools.flows.features", "flows models", checkout=False)
+def features(parser: Parser) -> None:
+    """What each feature costs: LUT, DSP, block RAM of an ECP5, predicted cycles; takes hours."""
+    configured(parser, "nano_fpga")
+    _parameters(parser, "these settings alone, each in a mapping of its own, for example PERF=0")
+    parser.add_argument("--record", action="store_true", help="keep the table for docs/silicon.md")
+
+
+@entry("openkpu_tools.flows.board", "sim verilator flows soc", checkout=False)
+def board(parser: Parser) -> None:
+    """A bitstream: the computer of soc/ with a network in block RAM -> build/board."""
+    parser.add_argument("--board", choices=BOARDS, default=BOARDS[0], help="the board")
+    parser.add_argument(
+        "--model", type=model_or_digits, help="the model, as export reads it; default: digits"
+    )
+    configured(parser, "nano_fpga", "configuration of the device")
+    parser.add_argument(
+        "--images", type=command.integer_in(1, 100), default=1, help="inputs in the storage (1)"
+    )
+    parser.add_argument(
+        "--mhz",
+        type=command.between(10, 400),
+        default=40,
+        help="clock of the computer, at most (40)",
+    )
+    parser.add_argument(
+        "--baud", type=command.integer_in(300, 12_000_000), default=1_000_000, help="(1000000)"
+    )
+    parser.add_argument("--seed", type=command.SEED, help="of the placement; default: 1")
+    parser.add_argument("--simulate", action="store_true", help="simulate the RTL, no more")
+    parser.add_argument("--netlist", action="store_true", help="simulate the netlist, too")
+    parser.add_argument("--map", "--map-only", action="store_true", help="no bitstream")
+    parser.add_argument("--out", type=command.path, help="the bitstream's file")
+
+
 @entry("openkpu_tools.flows.asic.flow", "flows asic", checkout=False)
 def asic(parser: Parser) -> None:
     """A configuration mapped to standard cells and timed -> reports/asic."""
     configured(parser, "nano")
     _figures(parser)
+
+
+@entry("openkpu_tools.flows.asic.power", "sim verilator flows asic", checkout=False)
+def power(parser: Parser) -> None:
+    """Energy of array and post lanes with real digits, and what the sign gate saves of it."""
+    configured(parser, "nano")
+    parser.add_argument(
+        "--images",
+        type=command.integer_in(1, 100),
+        default=4,
+        help="digits, one after the other (4)",
+    )
+    parser.add_argument("--record", action="store_true", help="record the figures")
 
 
 @entry("openkpu_tools.flows.equivalence", "flows", checkout=False)

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from openkpu.checkout import ROOT
@@ -19,6 +19,7 @@ from openkpu_tools import command, rtl
 HOURS = 6.0  # a net against a router that never ends; the slowest run that ended took one
 PASSES = re.compile(r"^\d+\.\d+\. Executing (\w+) pass")  # Yosys on its way through `synth`
 NEVER = re.compile("(?!)")
+REFUSED = re.compile(r"Module `\\\\?((?:ILLEGAL_|\w+_needs_)\w+)' referenced")
 WRONG = re.compile(r"^error", re.IGNORECASE)  # OpenSTA says so and ends with status 0
 
 
@@ -109,6 +110,13 @@ def run_tool(
     if status != 0 or errors:
         raise ToolError(f"{name}: {(errors or [last])[0]}")
     return "".join(said)
+
+
+def check_elaborated(error: ToolError, parameters: Mapping[str, int]) -> None:
+    """UsageError where Yosys misses the module by which the RTL refuses its parameters."""
+    if found := REFUSED.search(str(error)):
+        given = " ".join(f"{name}={value}" for name, value in parameters.items())
+        raise command.UsageError(f"the RTL refuses {given}: {found[1]}") from error
 
 
 def run_yosys(script: str, folder: Path, doing: str = "mapping") -> None:

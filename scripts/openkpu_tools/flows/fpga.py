@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device in an FPGA: mapped by Yosys, placed and routed by nextpnr, for a Lattice ECP5.
+"""The device in an FPGA: mapped by Yosys, placed and routed by nextpnr for a Lattice ECP5.
 
-Prints what it takes, box by box, and the clock that it reaches with the boxes of the critical path;
-writes the same to reports/fpga/<configuration>.json and .md. A device that nextpnr cannot route is
-placed only: its clock is then what nextpnr estimates. ``--baseline`` compares with the figures that
-are recorded in scripts/openkpu_tools/flows/fpga_baseline.json, ``--record`` writes them.
+Prints what it takes, box by box, the parts that have room for it, and the clock that it reaches
+with the boxes of the critical path; writes the same to reports/fpga/<configuration>.json and .md.
+``--params`` gives parameters of the device other values. A device that nextpnr cannot route is
+placed only: its clock is then what nextpnr estimates. For a Xilinx 7 series (``--family=xc7``)
+Yosys maps and cells are counted: no free program places there. ``--baseline`` compares with the
+figures that are recorded in scripts/openkpu_tools/flows/fpga_baseline.json, ``--record`` writes
+them; those of a Xilinx 7 series, whose parameters may be others, are in xc7_record.json.
 """
 
 import argparse
@@ -14,27 +17,29 @@ import json
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 from openkpu import configs
 from openkpu.checkout import ROOT
-from openkpu_tools import command, registry
-from openkpu_tools.entries.flows import PARTS
+from openkpu_tools import command, families, registry
+from openkpu_tools.families import ECP5, FAMILIES, FAMILY_OF, PARTS, Family
 from openkpu_tools.flows import dsp_registers, eda, sdf_paths, silicon_record, synth
-from openkpu_tools.flows.synth import COLUMNS, LUTS, column
+from openkpu_tools.flows.variants import Variant, variant
 
 BASELINE = ROOT / "scripts" / "openkpu_tools" / "flows" / "fpga_baseline.json"
+XC7_RECORD = BASELINE.with_name("xc7_record.json")  # by Variant.title
 WORSE = 1.03  # of a recorded figure
 BOXES = 2  # levels of instances that make the name of a box
-MAP = f"{synth.MAP} -top openkpu_top"
+MAP = f"{ECP5.synth} -top openkpu_top"
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
     """Where a configuration goes: its part, clock in MHz to aim at, how far it gets.
 
-    Without a part it is only mapped: no ECP5 is so large. ``folded``: registers next to a
-    multiplier move into it. ``placer``: of nextpnr, whose "static" leaves shorter wires where they
-    are many. ``routed``: nextpnr completes.
+    Without a part it is only mapped: no part is so large, or none is named. ``folded``: registers
+    next to a multiplier move into it. ``placer``: of nextpnr, whose "static" leaves shorter wires
+    where they are many. ``routed``: nextpnr completes.
     """
 
     part: str
@@ -42,10 +47,12 @@ class Target:
     folded: bool = False
     placer: str = "heap"
     routed: bool = True
+    family: str = "ecp5"
 
 
 TARGETS = {
     "nano_fpga": Target("85k", 80),
+    "lite_fpga": Target("45k", 75),
     "compact_fpga": Target("85k", 75, folded=True, placer="static", routed=False),
     "small_fpga": Target("85k", 75),
     "nano_fp16_fpga": Target("85k", 75),
@@ -63,12 +70,21 @@ SHOWN = 5  # paths of such a device
 CLOCKS = {"mhz": "MHz", "mhz_placed": "MHz before routing"}
 
 
-def mapped(config: configs.Config, folder: Path) -> Path:
-    """The netlist of the device in cells of an ECP5, flattened, in ``folder``."""
+def mapped(device: configs.Config | Variant, folder: Path, family: Family = ECP5) -> Path:
+    """The netlist of the device in cells of the family, flattened, in ``folder``.
+
+    UsageError where the RTL refuses the parameters.
+    """
     synth.stage(folder)
-    eda.run_yosys(synth.script(config, [MAP, "write_json netlist.json"], rows=None), folder)
+    # names of cells say in which box they are: synth_ecp5 ends with them
+    steps = [f"{family.synth} -top openkpu_top", "autoname", "write_json netlist.json"]
+    try:
+        eda.run_yosys(synth.script(device, steps, rows=None), folder)
+    except eda.ToolError as error:
+        eda.check_elaborated(error, device.parameters)
+        raise
     file = folder / "netlist.json"
-    if TARGETS[config.name].folded:
+    if family is ECP5 and TARGETS[device.name].folded:
         netlist = json.loads(file.read_text())
         saved = dsp_registers.fold_registers(netlist["modules"]["openkpu_top"])
         file.write_text(json.dumps(netlist))
@@ -87,12 +103,15 @@ def short(name: str, levels: int = BOXES) -> str:
     return ".".join(name.split(".")[:levels])
 
 
-def count(netlist: dict) -> dict[str, Counter]:
-    """Box -> library cells of the flattened netlist, most LUTs first."""
+def count(netlist: dict, family: Family = ECP5) -> dict[str, Counter]:
+    """Box -> library cells of the flattened netlist, most LUTs first; ToolError for a kind of cell
+    that has no price."""
     found: dict[str, Counter] = defaultdict(Counter)
     for name, cell in netlist["modules"]["openkpu_top"]["cells"].items():
         found[short(box(name))][cell["type"]] += 1
-    return dict(sorted(found.items(), key=lambda item: -column(item[1], LUTS)))
+    if kinds := family.unknown(sum(found.values(), Counter())):
+        raise eda.ToolError(f"cells that have no price: {', '.join(kinds)}")
+    return dict(sorted(found.items(), key=lambda item: -family.sums(item[1])["LUT"]))
 
 
 def paths(report: dict) -> list[dict]:
@@ -141,27 +160,40 @@ def plain(cell: str) -> str:
     return re.sub(r"(_TRELLIS_FF|_LUT4|_CCU2C|_MULT18X18D|_PFUMX|\$).*", "", cell)
 
 
-def measure(config: configs.Config, target: Target, seed: int, folder: Path, end: str) -> dict:
-    """Figures of a configuration: cells by box; unless ``end`` is "mapped", those of `placed`."""
-    netlist = json.loads(mapped(config, folder).read_text())
-    boxes = count(netlist)
-    total = sum(boxes.values(), Counter())
-    sums = ", ".join(f"{column(total, weights)} {name}" for name, weights in COLUMNS.items())
-    print(f"mapped: {sums}", flush=True)
-    found = {
+def counted(device: Variant, family: Family, netlist: dict) -> dict[str, Any]:
+    """Figures of a netlist: what it is of, sums, boxes, the parts of the family."""
+    boxes, config = count(netlist, family), device.config
+    sums = family.sums(sum(boxes.values(), Counter()))
+    said = ", ".join(f"{number:,} {name}" for name, number in sums.items())
+    print(f"mapped: {said}", flush=True)
+    return {
         "config": config.name,
+        "params": dict(device.changes),
+        "family": next(name for name, each in FAMILIES.items() if each is family),
         "ai_ram_kib": config.ai_ram_rows * 64 // 1024,
         "weight_rows": config.wbuf_rows,
         "tile_rows": config.tile_rows,
-        "part": PARTS[target.part],
-        **{name: column(total, weights) for name, weights in COLUMNS.items()},
+        **sums,
         "macs": config.macs,
-        "boxes": {
-            name: {title: column(cells, weights) for title, weights in COLUMNS.items()}
-            for name, cells in boxes.items()
-        },
+        "boxes": {name: family.sums(cells) for name, cells in boxes.items()},
+        "fits": {part.title: not part.excess(sums) for part in family.parts.values()},
     }
-    return found if end == "mapped" else found | placed(target, seed, folder, end == "routed")
+
+
+def measure(device: Variant, target: Target, seed: int, folder: Path, end: str) -> dict:
+    """Figures of a device: cells by box; unless ``end`` is "mapped", those of `placed`.
+
+    ToolError, before anything is placed, where the part is too small.
+    """
+    family = FAMILIES[target.family]
+    file = mapped(device, folder, family)
+    found = counted(device, family, json.loads(file.read_text()))
+    found["part"] = PARTS[target.part]
+    if end == "mapped":
+        return found
+    if excess := family.parts[target.part].excess(found):
+        raise eda.ToolError(f"too large for {PARTS[target.part]}: {', '.join(excess)}")
+    return found | placed(target, seed, folder, end == "routed")
 
 
 def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
@@ -203,28 +235,37 @@ def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
 
 def markdown(found: dict) -> str:
     """The figures as a page."""
+    family = FAMILIES[found["family"]]
     mhz, sites, gops, each = "not placed", "not placed", "", ""
     if clock := found.get("mhz", found.get("mhz_placed")):
         rate = 2 * found["macs"] * clock / 1000
         gops, each = f"{rate:.1f}", f"{1000 * rate / found['LUT']:.2f}"
         sites = f"{found['sites']:,} of {found['sites_there']:,}"
         mhz = str(clock) if "mhz" in found else f"{clock}, not routed"
+    params = " ".join(f"{name}={value}" for name, value in found["params"].items())
+    typed = f"make fpga CONFIG={found['config']}"
+    typed += "" if family is ECP5 else f" FAMILY={found['family']}"
+    typed += f' PARAMS="{params}"' if params else ""
+    place = found["part"] if found["part"] != PARTS[""] else f"{family.title}, mapped only"
     lines = [
-        f"# {found['config']} on {found['part']}",
+        f"# {found['config']}{', ' if params else ''}{params} on {place}",
         "",
-        f"`make fpga CONFIG={found['config']}`: {found['ai_ram_kib']} KiB AI RAM, "
+        f"`{typed}`: {found['ai_ram_kib']} KiB AI RAM, "
         f"{found['weight_rows']} rows of weights, {found['tile_rows']} of the tile buffer, "
         f"{found['macs']} MACs.",
         "",
         *silicon_record.page_rows(
-            (*COLUMNS, "logic sites", "MHz", "GOPS", "GOPS per kLUT"),
-            [(*(found[title] for title in COLUMNS), sites, mhz, gops, each)],
+            (*family.columns, "logic sites", "MHz", "GOPS", "GOPS per kLUT"),
+            [(*(found[title] for title in family.columns), sites, mhz, gops, each)],
         ),
-        "A carry cell counts as two LUTs, a LUT RAM of 16x4 bits as six.",
+        family.note,
         "",
         *silicon_record.page_rows(
-            ("box", *COLUMNS),
-            [(name, *(cells[t] for t in COLUMNS)) for name, cells in found["boxes"].items()],
+            ("part", *families.LIMITED, ""), families.fit_rows(family, found)
+        ),
+        *silicon_record.page_rows(
+            ("box", *family.columns),
+            [(name, *(cells[t] for t in family.columns)) for name, cells in found["boxes"].items()],
         ),
     ]
     if "mhz_placed" in found:
@@ -253,29 +294,61 @@ def worse(found: dict, recorded: dict) -> list[str]:
 
 
 def fpga_judged(found: dict, args: argparse.Namespace) -> int:
-    """Exit status: compare with what is recorded, or record it."""
+    """Exit status: compare with what is recorded, or record it; 1 as well where the part that
+    ``--part`` names is too small."""
     name, said = found["config"], []
     if args.record:
-        kept = ("LUT", "flip-flops", "DSP", "block RAM", *CLOCKS)
+        kept = (*ECP5.columns, *CLOCKS)
         figures = {title: found[title] for title in kept if title in found}
-        silicon_record.keep_figures(BASELINE, name, figures)
+        if found["family"] == "ecp5":
+            silicon_record.keep_figures(BASELINE, name, figures)
+        else:
+            words = [f"{key}={value}" for key, value in found["params"].items()]
+            silicon_record.keep_figures(XC7_RECORD, " ".join([name, *words]), figures)
     elif args.baseline:
-        said = worse(found, silicon_record.load_figures(BASELINE)[name])
+        said = [
+            f"worse than recorded: {line}"
+            for line in worse(found, silicon_record.load_figures(BASELINE)[name])
+        ]
+    if args.part and (excess := _part(args.part).excess(found)):
+        said.append(f"FAIL too large for {PARTS[args.part]}: {', '.join(excess)}")
     for line in said:
-        print(f"worse than recorded: {line}")
+        print(line)
     return int(bool(said))
 
 
+def _part(name: str) -> families.Part:
+    return FAMILIES[FAMILY_OF[name]].parts[name]
+
+
 def fpga_arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """The command line; ``family`` is that of the part where it is not given."""
     args = registry.parse_command("fpga", argv)
     command.apart(args, ("map", "place"), ("map", "route"), ("place", "route"))
+    of_part = FAMILY_OF.get(args.part, "")
+    if args.family and of_part and args.family != of_part:
+        one, other = command.option("part", args.part), command.option("family", args.family)
+        raise command.UsageError(
+            f"{one} and {other} together: expected {command.any_of(FAMILIES[args.family].parts)}"
+        )
+    args.family = args.family or of_part or "ecp5"
+    if args.family != "ecp5":
+        for name in ("place", "route", "seed", "baseline"):
+            if getattr(args, name) is not None and getattr(args, name) is not False:  # a seed of 0
+                family = command.option("family", args.family)
+                why = "it is mapped only" if name != "baseline" else "its figures are only recorded"
+                raise command.UsageError(f"{family} and {command.option(name)} together: {why}")
+    elif args.params:
+        why = "a record is of a configuration as it is"
+        command.apart(args, ("params", "record"), ("params", "baseline"), why=why)
     return silicon_record.checked(args)
 
 
 def requested(args: argparse.Namespace, name: str) -> Target:
     """Where the configuration goes; UsageError when that cannot be compared or recorded."""
     target = TARGETS[name]
+    if args.family != "ecp5":
+        return Target(args.part or "", 0, family=args.family)
     silicon_record.expect(BASELINE, name, args.baseline)
     if args.part in (None, target.part):
         return target
@@ -290,6 +363,8 @@ def requested(args: argparse.Namespace, name: str) -> Target:
 
 def last_step(args: argparse.Namespace, name: str, target: Target) -> str:
     """How far the device is to get: "mapped", "placed" or "routed"; UsageError for what cannot."""
+    if target.family != "ecp5":
+        return "mapped"
     if not target.part and (args.place or args.route):
         one, other = command.option("place"), command.option("route")
         raise command.UsageError(f"{name} has no part, expected neither {one} nor {other}")
@@ -305,19 +380,21 @@ def last_step(args: argparse.Namespace, name: str, target: Target) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when it does not fit or is worse than recorded, 2 for a bad request."""
     args = fpga_arguments(argv)
-    config = configs.load_config(args.config)
-    if config.name not in TARGETS:
-        raise command.UsageError(f"{config.name} has no part, expected {command.any_of(TARGETS)}")
-    target = requested(args, config.name)
-    end = last_step(args, config.name, target)
+    device = variant(configs.load_config(args.config), args.params)
+    if device.name not in TARGETS:
+        raise command.UsageError(f"{device.name} has no part, expected {command.any_of(TARGETS)}")
+    target = requested(args, device.name)
+    end = last_step(args, device.name, target)
     seed = 1 if args.seed is None else args.seed
-    print(f"{config.name} on {PARTS[target.part]} ...", flush=True)
+    place = PARTS[target.part] if target.part else f"{FAMILIES[target.family].title}, mapped only"
+    print(f"{device.title} on {place} ...", flush=True)
     if end == "placed" and not args.place:
         hint = f"placed only, see {command.option('route', True)}"
-        print(f"nextpnr's routers have found no end with {config.name}: {hint}")
+        print(f"nextpnr's routers have found no end with {device.name}: {hint}")
+    stem = device.stem if target.family == "ecp5" else f"{device.stem}_{target.family}"
     try:
         found = silicon_record.measured(
-            "fpga", config.name, lambda folder: measure(config, target, seed, folder, end), markdown
+            "fpga", stem, lambda folder: measure(device, target, seed, folder, end), markdown
         )
     except eda.ToolError as error:
         print(f"FAIL {error}")

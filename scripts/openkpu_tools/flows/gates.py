@@ -34,7 +34,7 @@ BENCH = [
 # what a cell does is Yosys's word; nothing is simplified across cells or starts with a value
 LOWER = """
 read_verilog +/ecp5/common_sim.vh +/ecp5/ccu2c_sim.vh
-read_verilog -lib DP16KD.v MULT18X18D.v
+read_verilog -lib DP16KD.v EHXPLLL.v MULT18X18D.v
 read_json netlist_in.json
 hierarchy -check -top {top}
 proc
@@ -51,13 +51,20 @@ write_verilog -noattr netlist.v
 UNWIRED = {"CLK0": ["0"], "CE0": ["0"], "RST0": ["0"]}  # of a multiplier without registers
 
 
-def lower(module: dict, folder: Path, top: str = "openkpu_top") -> list[Path]:
+def lower(
+    module: dict, folder: Path, top: str = "openkpu_top", *, loaded: bool = False
+) -> list[Path]:
     """Sources of a module of ECP5 cells in Yosys's JSON, as they are simulated; in ``folder``.
 
-    ToolError for a cell that has no model.
+    ``loaded``: block RAMs start with what the configuration loads; otherwise all memories start
+    unknown. ToolError for a cell that has no model.
     """
-    for cell in module["cells"].values():  # memories start unknown
-        kept = {k: v for k, v in cell["parameters"].items() if not k.startswith("INITVAL")}
+    for cell in module["cells"].values():
+        every = cell["parameters"]
+        kept = {k: v for k, v in every.items() if not k.startswith("INITVAL")}
+        words = [every[k] for k in sorted(every, reverse=True) if k.startswith("INITVAL")]
+        if loaded and cell["type"] == "DP16KD" and set("".join(words)) & set("01"):
+            kept |= {"LOADED": 1, "INIT": "".join(words)}
         cell["parameters"] = kept
         if cell["type"] == "MULT18X18D":
             cell["connections"] = UNWIRED | cell["connections"]

@@ -82,14 +82,14 @@ def _job(args: argparse.Namespace, sources: list[source.Source], own: list[bool]
     count = {"k210": 1, "recovery": 1}.get(args.program, args.images or 4)
     repeated = [0] * 3 if args.program == "recovery" else list(range(count))
     given = seeds.environment()
-    inputs = [_inputs(*pair, count, given) for pair in zip(sources, own, strict=True)]
-    made = job(sources, args.config, inputs, [repeated for _ in sources])
+    maps_in = [inputs(*pair, count, given) for pair in zip(sources, own, strict=True)]
+    made = job(sources, args.config, maps_in, [repeated for _ in sources])
     if made.store_bytes > MOST_STORE:
         raise ExportError(f"{made.store_bytes} bytes of storage, expected {MOST_STORE} at most")
     return made
 
 
-def _inputs(one: source.Source, own: bool, count: int, seed: int | None) -> npt.NDArray:
+def inputs(one: source.Source, own: bool, count: int, seed: int | None) -> npt.NDArray:
     """Maps (n, C, H, W): held-out digits, the first ones or those of a seed, or random bytes."""
     rng = np.random.default_rng(SEED if seed is None else seed)
     if own:
@@ -114,21 +114,34 @@ def processor() -> Path:
     return Path(folders[0]) / "verilog" / "picorv32.v"
 
 
-def firmware(program: str, made: Job, folder: Path, *, disturb: bool = True) -> bytes:
-    """Compile a program of soc/firmware with the driver; its bytes from address 0 on."""
+def firmware(
+    program: str,
+    made: Job,
+    folder: Path,
+    *,
+    disturb: bool = True,
+    ram_bytes: int = RAM_BYTES,
+    header: str = "",
+) -> bytes:
+    """Compile a program of soc/firmware with the driver; its bytes from address 0 on.
+
+    ``header``: job.h, that of the job unless it is given.
+    """
     if importlib.util.find_spec("ziglang") is None:
         raise UsageError("the package ziglang is missing, expected make setup GROUPS=soc")
-    (folder / "job.h").write_text(soc_header(made))
+    (folder / "job.h").write_text(header or soc_header(made))
+    linked = folder / "soc.ld"
+    linked.write_text((ROOT / "soc/firmware/soc.ld").read_text().replace("128K", str(ram_bytes)))
     elf = folder / "firmware.elf"
     includes = [f"-I{p}" for p in (folder, ROOT / "soc/firmware", ROOT / "sw", ROOT / "include")]
     files = [str(ROOT / f) for f in (*BOARD, f"soc/firmware/{program}.c", *DRIVER)]
     words = [sys.executable, "-m", "ziglang", "cc", *MACHINE, *FLAGS, *includes, *files]
     words += [f"-DJOB_DISTURB={int(disturb)}", "-nostdlib", "-Wl,--gc-sections"]
-    words += ["-T", str(ROOT / "soc/firmware/soc.ld"), "-o", str(elf)]
+    words += ["-T", str(linked), "-o", str(elf)]
     _step(words, "the firmware")
     data = _flat(elf.read_bytes())
-    if len(data) > RAM_BYTES:
-        raise UsageError(f"{len(data)} bytes of firmware, expected {RAM_BYTES} at most")
+    if len(data) > ram_bytes:
+        raise UsageError(f"{len(data)} bytes of firmware, expected {ram_bytes} at most")
     return data
 
 

@@ -46,15 +46,22 @@ class Job:
 
 
 def job(
-    sources: list[Source], config: Config, inputs: list[npt.NDArray], order: list[list[int]]
+    sources: list[Source],
+    config: Config,
+    inputs: list[npt.NDArray],
+    order: list[list[int]],
+    least: int = LEAST_STORE,
 ) -> Job:
-    """Place a network for each device, and run the golden model on its ``inputs`` (n, C, H, W)."""
+    """Place a network for each device, and run the golden model on its ``inputs`` (n, C, H, W).
+
+    ``least``: bytes of the storage at least; it has a power of two.
+    """
     at, images = STORE, []
     for source, x in zip(sources, inputs, strict=True):
         made = image(source.network, config, at, source.tensors, len(x))
         images.append(made)
         at += round_up(made.memory, PLACE)
-    size = max(LEAST_STORE, 1 << (at - STORE - 1).bit_length())
+    size = max(least, 1 << (at - STORE - 1).bit_length())
     store = np.zeros(size, dtype=np.uint8)
     for made, x in zip(images, inputs, strict=True):
         start = made.base - STORE
@@ -68,12 +75,13 @@ def job(
     return Job(images, golden, order, store)
 
 
-def soc_header(made: Job) -> str:
-    """job.h: what the firmware is compiled with."""
+def soc_header(made: Job, check: str = "") -> str:
+    """job.h: what the firmware is compiled with; ``check``: HEAD or ALL, by size unless given."""
     first, bases = made.images[0], [f"{i.base:#x}u" for i in made.images]
     layout = first.network.layers[0].in_layout
     place = [layout.base, layout.channels, layout.height, layout.width]
-    check = "ALL" if max(i.data.size for i in made.images) <= CHECKED else "HEAD"
+    small = max(i.data.size for i in made.images) <= CHECKED
+    check = check or ("ALL" if small else "HEAD")
     values = {
         "DEVICES": len(made.images),
         "COUNT": f"{len(made.order[0])}u",

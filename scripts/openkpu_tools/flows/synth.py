@@ -22,9 +22,10 @@ from pathlib import Path
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb.simrun import builds
-from openkpu_tools import command, registry
+from openkpu_tools import command, families, registry
 from openkpu_tools.flows import eda
 from openkpu_tools.flows.eda import rtl_sources
+from openkpu_tools.flows.variants import Variant, variant
 
 SMALL_RAM = 256  # rows of the AI RAM here
 RECORD = (
@@ -37,17 +38,7 @@ TROUBLE = re.compile(r"(ERROR:|Latch inferred|multiple conflicting drivers|found
 JOINED = "{0} %co*:-$dff,$memwr_v2,$check,$scopeinfo {1} %i"
 AHB = "i:[sm]_ahb_h*", "o:[sm]_ahb_h* o:irq %u"
 LEFT_OVER = ("$dlatch", "$_DLATCH", "$sr", "$_SR_", "$process")
-# options of Yosys: multiplexers of plain LUTs take a third of those of wide ones
-MAP = "synth_ecp5 -nowidelut"
-# carry chains take two LUTs a cell, LUT RAM four of its 16x1 bits and a pair for the write port
-LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}
-# column of a table: cells of the ECP5 library, weighted
-COLUMNS = {
-    "LUT": LUTS,
-    "flip-flops": {"TRELLIS_FF": 1},
-    "DSP": {"MULT18X18D": 1},
-    "block RAM": {"DP16KD": 1, "PDPW16KD": 1},
-}
+COLUMNS = families.ECP5.columns
 DEPTH = 3  # levels of the hierarchy in the table
 Cells = Mapping[str, Mapping[str, int]]  # module -> kind of cell -> how many
 
@@ -64,12 +55,14 @@ def stage(folder: Path) -> None:
         shutil.copy(ROOT / source, target)
 
 
-def script(config: configs.Config, commands: list[str], rows: int | None = SMALL_RAM) -> str:
+def script(
+    config: configs.Config | Variant, commands: list[str], rows: int | None = SMALL_RAM
+) -> str:
     """Yosys script for a staged folder: read the device in this configuration, then ``commands``.
 
     ``rows``: of the AI RAM; None: the configuration's.
     """
-    values = {**config.parameters, "AI_RAM_ROWS": rows or config.ai_ram_rows}
+    values = config.parameters | ({"AI_RAM_ROWS": rows} if rows else {})
     sets = " ".join(f"-set {key} {value}" for key, value in values.items())
     return "\n".join(
         [
@@ -80,7 +73,7 @@ def script(config: configs.Config, commands: list[str], rows: int | None = SMALL
     )
 
 
-def yosys(config: configs.Config, commands: list[str], doing: str = "") -> dict:
+def yosys(config: configs.Config | Variant, commands: list[str], doing: str = "") -> dict:
     """Run the script; what ``stat`` counted. SynthError when Yosys found trouble.
 
     ``doing``: its work, as reported while it runs.
@@ -92,6 +85,7 @@ def yosys(config: configs.Config, commands: list[str], doing: str = "") -> dict:
         try:
             eda.run_yosys(text, folder, doing)
         except eda.ToolError as error:
+            eda.check_elaborated(error, config.parameters)
             raise SynthError(str(error)) from error
         log = (folder / "log").read_text().splitlines()
         if found := [line for line in log if TROUBLE.search(line)]:
@@ -121,11 +115,6 @@ def plain_module_name(name: str) -> str:
     return match[1] if match else name
 
 
-def column(cells: Mapping[str, int], weights: Mapping[str, float]) -> float:
-    """Weighted sum of some kinds of cells."""
-    return sum(weight * cells.get(kind, 0) for kind, weight in weights.items())
-
-
 def totals(modules: Cells, name: str) -> Counter:
     """Library cells of a module, those of the modules inside it included."""
     cells: Counter = Counter()
@@ -136,7 +125,7 @@ def totals(modules: Cells, name: str) -> Counter:
 
 
 def box_table(
-    modules: Cells, columns: Mapping[str, Mapping[str, float]], depth: int = DEPTH
+    modules: Cells, columns: Mapping[str, families.Weights], depth: int = DEPTH
 ) -> list[dict]:
     """A row for every box: name, level, instances, the columns; a module before those inside it.
 
@@ -147,7 +136,7 @@ def box_table(
     def rows(name: str, count: int, level: int) -> list[dict]:
         cells = totals(modules, name)
         row = {"box": plain_module_name(name), "level": level, "instances": count}
-        row |= {title: round(count * column(cells, columns[title])) for title in columns}
+        row |= {title: round(count * families.weighted(cells, columns[title])) for title in columns}
         inside = [
             rows(kind, number * count, level + 1)
             for kind, number in modules[name].items()
@@ -194,7 +183,9 @@ def check_all(names: list[str]) -> int:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is clean, 1 when not, 2 for a bad request."""
     args = registry.parse_command("synth", argv)
-    command.apart(args, ("check", "report"), ("check", "record"), why="nothing is mapped")
+    for other in ("report", "record", "params"):
+        command.apart(args, ("check", other), why="nothing is mapped")
+    command.apart(args, ("params", "record"), why="a record is of a configuration as it is")
     command.in_checkout(args, "record")
     command.check_outputs([args.report])
     names = configs.names() if args.config == ["all"] else args.config
@@ -202,17 +193,19 @@ def main(argv: list[str] | None = None) -> int:
     if args.check:
         return check_all([config.name for config in chosen] or configs.names())
     tables = {}
-    for config in chosen or [configs.load_config("nano")]:
+    devices = [variant(c, args.params) for c in chosen or [configs.load_config("nano")]]
+    for device in devices:
         began = time.monotonic()
-        size = SMALL_RAM * 64 // 1024
-        print(f"{config.name}, {size} KiB AI RAM, synth_ecp5 with its hierarchy ...", flush=True)
+        rows = dict(device.changes).get("AI_RAM_ROWS", SMALL_RAM)
+        size = rows * 64 // 1024
+        print(f"{device.title}, {size} KiB AI RAM, synth_ecp5 with its hierarchy ...", flush=True)
         try:
-            stat = yosys(config, [f"{MAP} -noflatten -top openkpu_top"], "mapping")
+            stat = yosys(device, [f"{families.ECP5.synth} -noflatten -top openkpu_top"], "mapping")
         except SynthError as error:
             print(f"FAIL {error}")
             return 1
-        tables[config.name] = table(stat)
-        print_table(tables[config.name])
+        tables[device.title] = table(stat)
+        print_table(tables[device.title])
         print(f"after {time.monotonic() - began:.0f} s", flush=True)
     if args.report:
         args.report.write_text(json.dumps(tables, indent=1) + "\n")

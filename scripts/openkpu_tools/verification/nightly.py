@@ -12,7 +12,6 @@ Exit status 1 when a command failed, --check finds another table, or --release o
 complete: a step that did not run, failed, or ran on another RTL.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -28,13 +27,13 @@ from pathlib import Path
 
 from openkpu.checkout import ROOT
 from openkpu_tools import command, marked, registry
+from openkpu_tools.design import rtl_digest
 
 REPORTS = ROOT / "reports"  # of runs between releases
 DATA = ROOT / "tb" / "plan" / "nightly.json"
 PAGE = ROOT / "docs" / "verification.md"
 # a figure of the table: reached, hit, of; without the record beside it
 COVERED = r"\| (?P<said>[^|]+) \| (?P<share>\d+\.\d\d %) \| \d+ \| \d+ \| \d+\.\d\d % \|"
-FORMAL = re.compile(r"`ifdef FORMAL.*?`endif", re.S)  # is no part of the design
 SCORE = r"(?P<said>score.* survived).*|FAIL.*"  # behind it stands a file of reports
 SKIPPED = re.compile(r"\d+ skipped: .*")  # in pytest's summary: why
 TAIL = 200  # lines at the end of a command among which its result is looked for
@@ -132,16 +131,6 @@ class Outcome:
     date: str
     commit: str
     rtl: str = ""  # digest of what was tested; "" is not known
-
-
-def rtl_digest(root: Path) -> str:
-    """Of the design in ``root``/rtl: its text without comments, blanks and properties."""
-    files = [path for path in (root / "rtl").rglob("*.v*") if not path.stem.endswith("_props")]
-    state = hashlib.sha256()
-    for path in sorted(files, key=lambda path: path.relative_to(root).as_posix()):
-        text = FORMAL.sub("", re.sub(r"//.*", "", path.read_text(encoding="utf-8")))
-        state.update("\0".join([path.relative_to(root).as_posix(), *text.split()]).encode())
-    return state.hexdigest()[:16]
 
 
 def commit() -> str:

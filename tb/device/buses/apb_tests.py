@@ -9,7 +9,8 @@ from openkpu_tb.core.registers import AI, AI_RAM, EIGHT_BIT_MODE, PERF
 from openkpu_tb.device.apb_host import ApbHost
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import finish_stream, prepare_stream
-from tb.device.buses.bridge import LIMIT, exact_stream, fails, pictures, quiet, recorded_layers, rng
+from openkpu_tb.device.simulation import rng
+from tb.device.buses.bridge import LIMIT, exact_stream, fails, pictures, recorded_layers
 from tb.device.checked import checked
 
 REGISTER, REFUSED, WINDOW = 2, 3, 3  # cycles of an access while the device is idle
@@ -22,7 +23,6 @@ HOLES = (0x48, 0xFC, 0x168, 0x17C, 0x1F0, 0x1F4, 0x200, 0x1000, 0x1FFFFC)
 async def begin(tb) -> tuple[Device, ApbHost]:
     host = ApbHost(tb)
     device = Device(tb, cocotb.RANDOM_SEED, host.send)
-    quiet(tb, "loss_prob", "retry_prob")
     await device.reset()
     host.took.clear()
     return device, host

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """openkpu_axi on buses that stall, fail and die: what comes is exact, errors are those of AHB."""
 
-import cocotb
 import numpy as np
 
 from openkpu import digits
@@ -9,18 +8,12 @@ from openkpu_tb.ahb.host_agent import ERROR, Transfer
 from openkpu_tb.core.registers import AI, AI_RAM, Err
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import prepare_stream, run_stream
-from tb.device.buses.bridge import LIMIT, exact_stream, fails, pictures, quiet, recorded_layers, rng
+from openkpu_tb.device.simulation import rng
+from tb.device.buses.bridge import LIMIT, exact_stream, fails, pictures, recorded_layers
 from tb.device.checked import checked
 
 ROUGH = ((0, 0), (60, 3), (140, 0), (30, 25))  # chance in 256 that a channel stalls, latency
 DEAD = 300  # cycles of the watchdog's limit
-
-
-async def begin(tb) -> Device:
-    device = Device(tb, cocotb.RANDOM_SEED)
-    quiet(tb, "dead")
-    await device.reset()
-    return device
 
 
 def rough(tb, kind: int) -> None:
@@ -28,15 +21,14 @@ def rough(tb, kind: int) -> None:
 
 
 @checked()
-async def layers(tb) -> None:
+async def layers(tb, device: Device) -> None:
     """Recorded layers, each on another kind of bus."""
-    await recorded_layers(await begin(tb), lambda number: rough(tb, number))
+    await recorded_layers(device, lambda number: rough(tb, number))
 
 
 @checked()
-async def streams(tb) -> None:
+async def streams(tb, device: Device) -> None:
     """Streams of digits, on each kind of bus: every result exact."""
-    device = await begin(tb)
     network = digits.load_network()
     for kind in range(len(ROUGH)):
         rough(tb, kind)
@@ -45,9 +37,8 @@ async def streams(tb) -> None:
 
 
 @checked()
-async def errors_of_the_bus(tb) -> None:
+async def errors_of_the_bus(tb, device: Device) -> None:
     """SLVERR and DECERR of reads and writes are BUS_ERROR; the next stream is exact."""
-    device = await begin(tb)
     network = digits.load_network()
     images = pictures(network, 3)
     for kind in range(2 * len(ROUGH)):
@@ -68,9 +59,8 @@ async def errors_of_the_bus(tb) -> None:
 
 
 @checked()
-async def dead_bus(tb) -> None:
+async def dead_bus(tb, device: Device) -> None:
     """A storage that answers no more: WATCHDOG; when it does again, the next stream is exact."""
-    device = await begin(tb)
     network = digits.load_network()
     images = pictures(network, 2)
     random = rng(3)
@@ -94,9 +84,8 @@ async def dead_bus(tb) -> None:
 
 
 @checked()
-async def window(tb) -> None:
+async def window(tb, device: Device) -> None:
     """Bytes, half-words and words of the AI RAM through AXI4-Lite; what is refused is SLVERR."""
-    device = await begin(tb)
     tb.cfg_wait_prob.value = 60
     random = rng(4)
     held = random.integers(0, 256, 64, dtype=np.uint8)

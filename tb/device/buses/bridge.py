@@ -4,7 +4,6 @@
 import os
 from collections.abc import Callable
 
-import cocotb
 import numpy as np
 
 from openkpu import configs
@@ -16,25 +15,14 @@ from openkpu_tb.core.registers import AI, Err
 from openkpu_tb.device.device import Device, DeviceError, Tables
 from openkpu_tb.device.events import mismatches
 from openkpu_tb.device.inference_stream import run_stream, stream_error
-from openkpu_tb.handle import Handle
+from openkpu_tb.device.simulation import rng
 
 VECTORS = sorted((ROOT / "models/tests/data/vectors").glob("rand_50*.npz"))
 LIMIT = 400_000  # cycles of an inference
 
 
-def rng(more: int) -> np.random.Generator:
-    return np.random.default_rng([cocotb.RANDOM_SEED & 0xFFFFFFFF, more])
-
-
 def pictures(network: Network, count: int) -> np.ndarray:
     return rng(7).integers(0, 256, (count, *network.in_shape), dtype=np.uint8)
-
-
-def quiet(tb: Handle, *more: str) -> None:
-    """A bus that neither waits nor fails; ``more``: other cfg_ registers to clear."""
-    for name in ("wait_prob", "rd_wait", "err_lo", "err_hi", *more):
-        getattr(tb, f"cfg_{name}").value = 0
-    tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
 
 
 async def recorded_layers(device: Device, rough: Callable[[int], None]) -> None:

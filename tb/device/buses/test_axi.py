@@ -46,8 +46,7 @@ def test_axi(sim: str, name: str, width: int) -> None:
 @pytest.mark.check
 def test_streams() -> None:
     """The streams that run on AHB: hurried, cut short, hurt."""
-    cases = ["networks_in_turn", "wide_images", "ended_early"]
-    cases += ["reset_in_a_stream", "weights_that_do_not_fit"]
+    cases = ["networks_in_turn", "wide_images", "reset_in_a_stream", "weights_that_do_not_fit"]
     device("verilator", "nano", 32, "tb.device.streams.stream_tests", cases)
 
 

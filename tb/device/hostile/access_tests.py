@@ -13,6 +13,7 @@ from openkpu_tb.ahb.host_agent import ERROR, Transfer
 from openkpu_tb.core.registers import AI, AI_RAM, FIFO_CTRL, FIFO_DATA_OUT, PERF, Ctrl
 from openkpu_tb.coverage.model import Word, register_words
 from openkpu_tb.device.device import Device
+from openkpu_tb.device.simulation import rng
 from tb.device.checked import checked
 from tb.device.hostile.tiny_jobs import FLUSH_LAYERS, FLUSH_OFF, StreamJob, at_rest, tidy
 
@@ -91,10 +92,7 @@ async def write(
 @checked()
 async def every_access(tb) -> None:
     """Reset values first, then every word at rest, then at work."""
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    found: list[str] = []
+    random, device, found = rng(), Device(tb, cocotb.RANDOM_SEED), list[str]()
     tb.rst.value = 1
     for _ in range(4):
         await FallingEdge(tb.clk)
@@ -110,17 +108,17 @@ async def every_access(tb) -> None:
         assert await device.read(addr) == 0
     await device.clear()
     await device.unmask()
-    await everything(device, found, rng, AT_REST)
+    await everything(device, found, random, AT_REST)
     assert await at_rest(device)
     await tidy(device, hung=False)
     await device.reset()
-    job = StreamJob(device, rng, 1)
+    job = StreamJob(device, random, 1)
     await job.place()
     await job.arm()
     tb.cfg_dead.value = 1
     await device.write(AI["AI_CTRL"], Ctrl.START)
     busy = [await device.read(AI["AI_STATUS"]) & 1]
-    await everything(device, found, rng, AT_WORK)
+    await everything(device, found, random, AT_WORK)
     busy.append(await device.read(AI["AI_STATUS"]) & 1)
     tb.cfg_dead.value = 0
     assert busy == [1, 1], f"not at work all the time: {busy}"
@@ -131,15 +129,13 @@ async def every_access(tb) -> None:
 
 
 @checked({12})
-async def refused_accesses(tb) -> None:
+async def refused_accesses(device: Device) -> None:
     """Addresses of nothing, registers in part, words of the AI RAM that are none: all are answered
     ERROR, nothing is recorded, and registers and AI RAM stay as they were (docs/programming.md 1).
 
     Misaligned accesses break rule 12 of the bus.
     """
-    device, words = Device(tb, cocotb.RANDOM_SEED), register_words()
-    await device.reset()
-    row = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF).integers(0, 256, 64, np.uint8)
+    words, row = register_words(), rng().integers(0, 256, 64, np.uint8)
     await device.back.load_ram(0, row)
     shown = [addr for addr in words if addr & ~7 != FIFO_DATA_OUT]
     before = [await device.read(addr) for addr in shown]

@@ -8,7 +8,6 @@ is. What is told is the code, and the layer where the error belongs to one.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-import cocotb
 import numpy as np
 
 from openkpu.layer.argument import LayerArg
@@ -16,6 +15,7 @@ from openkpu_tb.core.registers import AI, FIFO_DATA_OUT, Ctrl, Err
 from openkpu_tb.coverage.model import MODES, TRAFFIC, crosses
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import INFERENCES
+from openkpu_tb.device.simulation import SLOW, rng
 from tb.device.checked import checked
 from tb.device.hostile.timeline import Findings
 from tb.device.hostile.tiny_jobs import UNTOUCHED, LayerJob, StreamJob, at_rest, tidy
@@ -227,33 +227,30 @@ async def trial(jobs: Jobs, mode: str, bus: str, code: Err) -> str:
     return "; ".join(wrong)
 
 
-def wanted(rng: np.random.Generator) -> list[tuple[str, str, Err]]:
+def wanted(random: np.random.Generator) -> list[tuple[str, str, Err]]:
     """All bins of the cross; on the slow simulator a handful."""
     (run,) = (cross for cross in crosses() if cross.name == "run")
     bins = [(mode, bus, Err[error]) for mode, bus, error in run.bins]
-    if "icarus" in cocotb.SIM_NAME.lower():
-        return [bins[i] for i in sorted(rng.choice(len(bins), 8, replace=False))]
+    if SLOW:
+        return [bins[i] for i in sorted(random.choice(len(bins), 8, replace=False))]
     return bins
 
 
 @checked()
-async def every_error(tb) -> None:
+async def every_error(tb, device: Device) -> None:
     """All of them; after every eighth one a job of each kind is exact."""
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
-    tb.cfg_seed.value = int(rng.integers(1, 1 << 32))
-    layers = LayerJob(device, rng, 2, row=1024)
+    random = rng()
+    tb.cfg_seed.value = int(random.integers(1, 1 << 32))
+    layers = LayerJob(device, random, 2, row=1024)
     lists = {
-        mode: StreamJob(device, rng, count, base=LIST_BASE + place * 0x8000)
+        mode: StreamJob(device, random, count, base=LIST_BASE + place * 0x8000)
         for place, (mode, count) in enumerate({LIST: 1, STREAM: 4}.items())
     }
     jobs = Jobs(device, layers, lists)
     for job in (layers, *lists.values()):
         await job.place()
     found = Findings("errors by mode and bus")
-    for number, (mode, bus, code) in enumerate(wanted(rng)):
+    for number, (mode, bus, code) in enumerate(wanted(random)):
         wrong = await trial(jobs, mode, bus, code)
         found.check(not wrong, f"{mode}, {bus}, {code.name}: {wrong}")
         if number % 8 == 7:

@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from openkpu_tb.core.registers import AI, Ctrl, Err, Int
+from openkpu_tb.core.registers import AI, Err
 from openkpu_tb.device.device import Device
 from tb.device.checked import checked
 from tb.device.hostile import timeline
@@ -25,9 +25,8 @@ from tb.device.hostile.hostile_stream_tests import (
     prefix,
     whole,
 )
-from tb.device.hostile.hostile_tests import begin, layer_job, share, stream_job
 from tb.device.hostile.timeline import Findings, burst, merged, read, write
-from tb.device.hostile.tiny_jobs import UNTOUCHED, StreamJob, moments, tidy
+from tb.device.hostile.tiny_jobs import UNTOUCHED, StreamJob, moments, share, stream_job, tidy
 
 KIB = 1024
 TOP = 1 << 32
@@ -101,12 +100,11 @@ async def moved(job: StreamJob, piece: Piece, border: int) -> dict[str, int]:
 
 
 @checked()
-async def a_block_outside(tb) -> None:
+async def a_block_outside(device: Device) -> None:
     """Every stream with one block outside, at either end: BAD_ACCESS, and it stays off the bus.
 
     With the window one block larger the job is exact.
     """
-    device = await begin(tb)
     job = await stream_job(device, 1, MIDDLE)
     assert not await job.clean_run()
     found = Findings("a block outside")
@@ -155,40 +153,6 @@ async def a_block_outside(tb) -> None:
     found.verdict()
 
 
-@checked()
-async def list_ends_at_a_border(tb) -> None:
-    """The window ends behind a whole layer of the list, or within the next one: that layer is done,
-    the next one is named, however long its last words are on their way."""
-    device = await begin(tb)
-    job = await stream_job(device, 1, MIDDLE)
-    layers = len(job.network.layers)
-    own, size = job.registers["AI_LIST_ADR"], LIST_BYTES * layers
-    data = job.storage.data[own - job.base :][:size]
-    found = Findings("a list ends at a border")
-    border = HIGH + 4 * KIB
-    cases = product(range(1, layers), (0, 4, 16, LIST_BYTES - 8), (0, 1, 5, 20))
-    for whole_layers, more, waits in share(cases):
-        at = border - LIST_BYTES * whole_layers - more
-        await device.back.load_storage(at, data)
-        job.registers["AI_LIST_ADR"] = at
-        await device.write(AI["AI_READ_LAST"], border - KIB)
-        tb.cfg_rd_wait.value = waits
-        outcome = await job.trial({}, keep=True)
-        tb.cfg_rd_wait.value = 0
-        await device.write(AI["AI_READ_LAST"], TOP - KIB)
-        regs = outcome.regs
-        good = outcome.error == Err.BAD_ACCESS and not outcome.hung
-        good = good and regs["AI_ERR_INFO"] == LIST << 16 | whole_layers
-        good = good and regs["AI_ERR_ADDR"] == border and outcome.layers == whole_layers
-        await tidy(device, outcome.hung)
-        job.registers["AI_LIST_ADR"] = own
-        bad = await job.clean_run()
-        what = f"{whole_layers} layers and {more} bytes, {waits} wait states"
-        text = f"info {regs['AI_ERR_INFO']:#x}, {outcome.layers} layers done"
-        found.check(good and not bad, f"{what}: {outcome.brief}, {text}; {bad}")
-    found.verdict()
-
-
 async def apart(job: StreamJob) -> None:
     """Images in blocks of their own from HIGH on, results from HIGH + 64 KiB on."""
     device = job.device
@@ -200,56 +164,11 @@ async def apart(job: StreamJob) -> None:
 
 
 @checked()
-async def next_inference_outside(tb) -> None:
-    """Image or result of a later inference outside: those before are stored; then the error.
-
-    A stream that is stopped before the next image's turn knows nothing of it.
-    """
-    device = await begin(tb)
-    job = await stream_job(device, 4, images=6)
-    await apart(job)
-    seen = await moments(job)
-    found = Findings("next inference outside")
-    last = len(job.network.layers) - 1
-    cases = product((PIXEL, RESULT), (1, 2, 3), (False, True))
-    for stream, number, stopped in share(cases):
-        place = (job.image if stream == PIXEL else job.slot)(number)
-        name = "AI_READ_LAST" if stream == PIXEL else "AI_WRITE_LAST"
-        windows = OPEN | {name: place - KIB}
-        before = sentinels(device, windows)
-        await device.write_many({AI[n]: v for n, v in windows.items()})
-        # behind the prefetch of that image, before its turn, which comes sooner than in the
-        # undisturbed run: a result has the bus for itself when pixels are refused
-        at = (seen.taken[number] + seen.changes[number - 1]) // 2
-        script = {at: write(AI["AI_CTRL"], Ctrl.STOP)} if stopped else {}
-        outcome = await job.trial(script, keep=True)
-        strays = sentinels(device, OPEN) - before
-        await device.write_many({AI[n]: v for n, v in OPEN.items()})
-        regs = outcome.regs
-        if stopped:
-            good = whole(outcome, prefix(job, number))
-        else:
-            info = number << 24 | stream << 16 | (last if stream == RESULT else 0)
-            good = outcome.error == Err.BAD_ACCESS and regs["AI_ERR_INFO"] == info
-            good = good and outcome.slots == prefix(job, number) and not outcome.hung
-            good = good and regs["AI_ERR_ADDR"] == place and outcome.inferences == number
-            good = good and regs["AI_PIX_ADR"] == job.image(number) and regs["AI_CNN_DONE"] == 1
-        good = good and not strays
-        text = f"{outcome.brief}, info {regs['AI_ERR_INFO']:#x}, {strays} strays"
-        await tidy(device, outcome.hung)
-        bad = await job.clean_run()
-        what = f"stream {stream}, inference {number}{', stopped' if stopped else ''}"
-        found.check(good and not bad, f"{what}: {text}; {bad}")
-    found.verdict()
-
-
-@checked()
-async def window_while_busy(tb) -> None:
+async def window_while_busy(device: Device) -> None:
     """A window closed in any cycle of a stream acts on all bursts but those under way.
 
     Opened again after the error, the next job is exact.
     """
-    device = await begin(tb)
     job = await stream_job(device, 4, images=6)
     await apart(job)
     seen = await moments(job)
@@ -282,102 +201,4 @@ async def window_while_busy(tb) -> None:
         await tidy(device, outcome.hung)
         bad = await job.clean_run()
         found.check(good and not bad, f"{name} in cycle {at}: {text}; {bad}")
-    found.verdict()
-
-
-@checked()
-async def layers_of_the_host(tb) -> None:
-    """Windows hold for layers that a host pushes: BAD_ACCESS at once, with the layer's index."""
-    device = await begin(tb)
-    job = await layer_job(device, 2)
-    found = Findings("host layers outside")
-    for last, count in ((3 * KIB, 2), (KIB, 1)):  # tables of 2 KiB each from 0x108 on
-        await device.write(AI["AI_READ_LAST"], last)
-        before = sentinels(device, OPEN | {"AI_READ_LAST": last})
-        outcome = await job.trial(burst(0, job.pushes()), keep=True)
-        strays = sentinels(device, OPEN) - before
-        await device.write_many({AI[n]: v for n, v in OPEN.items()})
-        # tables of the second layer are read while the first one is at work
-        good = outcome.slots == [0, 1] if count == 2 else outcome.slots[1] == UNTOUCHED
-        good = good and not outcome.hung and not strays
-        error = 0 if count == 2 else Err.BAD_ACCESS
-        info = outcome.regs["AI_ERR_INFO"]
-        good = good and outcome.error == error and info & 0xFFFF == (0 if count == 2 else 1)
-        await tidy(device, outcome.hung)
-        bad = await job.clean_run()
-        text = f"{outcome.brief}, info {info:#x}, {strays} strays"
-        found.check(good and not bad, f"AI_READ_LAST {last:#x}: {text}; {bad}")
-    found.verdict()
-
-
-@checked()
-async def lock(tb) -> None:
-    """AI_LOCK: windows keep their values, a write records LOCKED; only the hardware reset opens.
-
-    AI_WATCHDOG is not locked, AI_LOCK itself takes writes without an error.
-    """
-    device = await begin(tb)
-    assert {n: await device.read(AI[n]) for n in WINDOWS} == OPEN, "after reset"
-    job = await stream_job(device, 1, MIDDLE)
-    ends = [0, HIGH + 60 * KIB, KIB, HIGH + 90 * KIB]
-    values = dict(zip(WINDOWS, ends, strict=True))
-    for name, value in values.items():
-        await device.write(AI[name], value | 0x3FF)  # the low bits do not count
-        assert await device.read(AI[name]) == value, name
-    await device.write(AI["AI_LOCK"], 0)
-    assert not await device.read(AI["AI_LOCK"])
-    await device.write(AI["AI_LOCK"], 0xFFFF_FFFF)
-    assert await device.read(AI["AI_LOCK"]) == 1
-    found = Findings("AI_LOCK")
-
-    async def locked(when: str) -> None:
-        """A write to each window is ignored and recorded."""
-        for name in WINDOWS:
-            await device.clear()
-            await device.write(AI[name], 0x1234_5400)
-            kept = {n: await device.read(AI[n]) for n in WINDOWS} == values
-            code, status = await device.read(AI["AI_ERR_CODE"]), await device.read(AI["AI_STATUS"])
-            info = await device.read(AI["AI_ERR_INFO"]) | await device.read(AI["AI_ERR_ADDR"])
-            pending = await device.read(AI["AI_INT_STATUS"])
-            good = kept and code == Err.LOCKED and not info and pending == Int.ERROR
-            good = good and status & 3 == 2 and int(tb.irq.value)
-            found.check(bool(good), f"{name} {when}: kept {kept}, code {code}, status {status:#x}")
-        await device.clear()
-
-    await locked("while idle")
-    for name, value in (("AI_LOCK", 0), ("AI_LOCK", 1), ("AI_WATCHDOG", 1234)):
-        await device.write(AI[name], value)
-        assert await device.read(AI[name]) == (value if name == "AI_WATCHDOG" else 1), name
-        assert not await device.read(AI["AI_ERR_CODE"]), name
-    await device.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
-    await device.wait_cycles(20)
-    assert await device.read(AI["AI_LOCK"]) == 1, "a soft reset unlocks"
-    assert await device.read(AI["AI_WATCHDOG"]) == 1234
-    await locked("after a soft reset")
-    # a job inside runs, and a write while it is busy does not disturb it
-    seen = await moments(job)
-    for name, at in share(product(WINDOWS, range(1, seen.rest - 1)), 32):
-        outcome = await job.trial({at: write(AI[name], 0x0F00_0000)})
-        good = outcome.slots == job.clean and outcome.error == Err.LOCKED and not outcome.hung
-        found.check(good, f"{name} in cycle {at}: {outcome.brief}")
-    # a refused transfer is told before a locked write that comes in the same cycle or later
-    outside = (values["AI_READ_LAST"] + KIB) & ~3
-    for at in share(range(8, 40), 12):
-        await job.arm()
-        script = burst(0, [write(AI["AI_PIX_ADR"], outside), START])
-        await timeline.play(device, merged(script, {at: write(AI["AI_READ_LAST"], TOP - KIB)}))
-        outcome = await job.outcome()
-        good = outcome.error in (Err.BAD_ACCESS, Err.LOCKED) and set(outcome.slots) == {UNTOUCHED}
-        kept = await device.read(AI["AI_READ_LAST"]) == values["AI_READ_LAST"]
-        found.check(good and kept, f"unlocking in cycle {at}: {outcome.brief}")
-        await tidy(device, outcome.hung)
-    await device.reset()
-    assert {n: await device.read(AI[n]) for n in WINDOWS} == OPEN, "after the hardware reset"
-    assert not await device.read(AI["AI_LOCK"])
-    await device.write(AI["AI_READ_FIRST"], KIB)
-    assert await device.read(AI["AI_READ_FIRST"]) == KIB
-    await device.write(AI["AI_READ_FIRST"], 0)
-    assert not await device.read(AI["AI_ERR_CODE"])
-    bad = await job.clean_run()
-    found.check(not bad, bad)
     found.verdict()

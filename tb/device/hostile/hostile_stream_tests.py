@@ -3,20 +3,22 @@
 
 from itertools import product
 
-from openkpu.layer.argument import LayerArg
-from openkpu_tb.core.registers import AI, Ctrl, Err
+from openkpu_tb.core.registers import AI, Ctrl, Err, Int
+from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import INFERENCES
 from tb.device.checked import checked
 from tb.device.hostile import timeline
-from tb.device.hostile.hostile_tests import (
-    ELSEWHERE,
-    begin,
-    layer_job,
+from tb.device.hostile.timeline import Findings, burst, merged, read, write
+from tb.device.hostile.tiny_jobs import (
+    UNTOUCHED,
+    Outcome,
+    StreamJob,
+    at_rest,
+    moments,
     share,
     stream_job,
+    tidy,
 )
-from tb.device.hostile.timeline import Findings, Script, burst, merged, read, write
-from tb.device.hostile.tiny_jobs import UNTOUCHED, Outcome, StreamJob, at_rest, moments, tidy
 
 START = write(AI["AI_CTRL"], Ctrl.START)
 LIST, BIAS, WEIGHT, PIXEL, RESULT = range(5)  # AI_ERR_INFO.stream
@@ -34,131 +36,38 @@ def prefix(job: StreamJob, count: int) -> list[int]:
     return [n if n < count else UNTOUCHED for n in range(len(job.images))]
 
 
-async def hurt(job: StreamJob, low: int, script: Script, after: int = 0) -> Outcome:
-    """A trial with ERROR answers for a word of storage, from cycle ``after`` of the run on."""
-    tb = job.device.tb
-    await job.arm()
-    if not after:
-        tb.cfg_err_lo.value, tb.cfg_err_hi.value = low, low + 4
-    start = await timeline.play(job.device, merged({0: START}, script))
-    if after:
-        await timeline.until(job.device, start + after)
-        tb.cfg_err_lo.value, tb.cfg_err_hi.value = low, low + 4
-    outcome = await job.outcome()
-    tb.cfg_err_hi.value = 0
-    await tidy(job.device, outcome.hung)
-    return outcome
-
-
 @checked()
-async def error_on_the_next_image(tb) -> None:
-    """An ERROR on the pixels fetched ahead, and a stop: that before the change decides."""
-    device = await begin(tb)
-    job = await stream_job(device, 4)
-    seen = await moments(job)
-    found = Findings("ERROR on the next image")
-    stop = write(AI["AI_CTRL"], Ctrl.STOP)
-    change = seen.changes[0]
-    cycles = share(range(seen.taken[1] - 20, change - 8), 12) + share(range(change - 8, change + 9))
-    reported = []
-    for at in cycles:
-        outcome = await hurt(job, job.image(1), {at: stop})
-        good = outcome.slots == prefix(job, 1) and not outcome.hung
-        good = good and outcome.error in (0, Err.BUS_ERROR)
-        reported.append(bool(outcome.error))
-        # the stop counts up to the change, in its very cycle or the one before
-        found.check(good, f"stopped in cycle {at}, the change is in {change}: {outcome.brief}")
-        settled = at < change - 3 or at > change + 3
-        found.check(not settled or reported[-1] == (at > change), f"{at}: {outcome.brief}")
-    found.check(reported == sorted(reported), "a later stop is taken where an earlier one is not")
-    assert not await job.clean_run()
+async def an_error_behind_another(tb, device: Device) -> None:
+    """A run fails while AI_ERR_CODE holds the host's own error: that one stays, the run ends, and
+    the interrupt is raised again. Once it is cleared the next error is recorded."""
+    job, found = await stream_job(device, 4), Findings("an error behind another")
+    for inference, cleared in product(range(3), (False, True)):
+        at = job.image(inference) & ~3
+        tb.cfg_err_lo.value, tb.cfg_err_hi.value = at, at + 4
+        await job.arm()
+        script = [START, START, write(AI["AI_INT_STATUS"], int(Int.ERROR))]
+        script += [write(AI["AI_ERR_CODE"], 0)] if cleared else []
+        await timeline.play(device, burst(0, script))
+        outcome = await job.outcome()
+        tb.cfg_err_hi.value = 0
+        regs = outcome.regs
+        told = outcome.error, regs["AI_ERR_INFO"], regs["AI_ERR_ADDR"] & ~3
+        own, its = (Err.START_BUSY, 0, 0), (Err.BUS_ERROR, inference << 24 | PIXEL << 16, at)
+        good = told == (its if cleared else own) and bool(regs["AI_INT_STATUS"] & Int.ERROR)
+        good = good and outcome.slots == prefix(job, inference) and not outcome.hung
+        found.check(good, f"image {inference}, cleared {cleared}: {outcome.brief}, {told}")
+        await tidy(device, outcome.hung)
+        bad = await job.clean_run()
+        found.check(not bad, bad)
     found.verdict()
 
 
 @checked()
-async def errors_name_their_transfer(tb) -> None:
-    """AI_ERR_INFO of a bus error: layer, stream and inference of the transfer, whatever runs."""
-    device = await begin(tb)
-    job = await stream_job(device, 4)
-    seen = await moments(job)
-    regs, found = job.registers, Findings("AI_ERR_INFO")
-    layers = job.network.layers
-    cases = []  # (what, address, layer, stream, inference, from cycle on)
-    for n, arg in enumerate(layers):
-        where = {
-            "weights": (regs["AI_WGT_ADR"] + arg.para_start_addr, WEIGHT),
-            "batch norm": (regs["AI_BIAS_ADR"] + arg.bwsx_base_addr, BIAS),
-            "table": (regs["AI_BIAS_ADR"] + arg.active_addr, BIAS),
-            "list": (regs["AI_LIST_ADR"] + n * LIST_BYTES + 8, LIST),
-        }
-        cases += [(what, at, n, stream, 0, 0) for what, (at, stream) in where.items()]
-    pixels = product(range(job.count), (0, 36, 68))  # of 72 bytes
-    cases += [("image", job.image(n) + at, 0, PIXEL, n, 0) for n, at in pixels]
-    cases += [("result", job.slot(n), len(layers) - 1, RESULT, n, 0) for n in range(job.count)]
-    # a table that was read well for inference 0 and is not for the next one
-    table = regs["AI_BIAS_ADR"] + layers[2].active_addr
-    cases += [("table", table, 2, BIAS, n, seen.layers[3 * n - 2] + 8) for n in (1, 2)]
-    for what, at, layer, stream, inference, cycle in share(cases):
-        outcome = await hurt(job, at, {}, cycle)
-        want = inference << 24 | stream << 16 | layer
-        info = outcome.regs["AI_ERR_INFO"]
-        good = outcome.error == Err.BUS_ERROR and info == want and not outcome.hung
-        good = good and outcome.slots == prefix(job, inference)
-        good = good and outcome.regs["AI_ERR_ADDR"] & ~3 == at & ~3
-        name = f"{what} of layer {layer}, inference {inference}"
-        found.check(good, f"{name}: {outcome.brief}, info {info:#x}, expected {want:#x}")
-    bad = await job.clean_run()
-    found.check(not bad, bad)
-    found.verdict()
-
-
-@checked()
-async def error_behind_a_stream(tb) -> None:
-    """A layer of the host's whose read fails is an error of its own, whatever ran before it: an odd
-    or an even number of inferences that ended by themselves, by a stop, an error or a soft reset.
-
-    Nothing lies between: neither a start, nor a soft reset, nor a layer that is well.
-    """
-    device = await begin(tb)
-    layers = await layer_job(device, 2)
-    found = Findings("a layer that fails behind a stream")
-    for count in (1, 2, 3):
-        job = await stream_job(device, count, base=ELSEWHERE)
-        seen = await moments(job)
-        late = (seen.changes[-1] if seen.changes else 0) + 30  # in the last inference
-        ends = {
-            "itself": (0, {}),
-            "a stop": (0, {late: write(AI["AI_CTRL"], Ctrl.STOP)}),
-            "a soft reset": (0, {late: write(AI["AI_CTRL"], Ctrl.SOFT_RESET)}),
-            "an error": (job.image(count - 1), {}),
-        }
-        for (end, (low, script)), (number, word) in share(
-            product(ends.items(), enumerate(layers.words)), 24
-        ):
-            await hurt(job, low, script) if low else await job.trial(script)
-            arg = LayerArg.decode(word)
-            for at, stream in ((arg.para_start_addr, WEIGHT), (arg.bwsx_base_addr, BIAS)):
-                tb.cfg_err_lo.value, tb.cfg_err_hi.value = at, at + 4
-                outcome = await layers.trial(burst(0, layers.pushes()))
-                tb.cfg_err_hi.value = 0
-                info = outcome.regs["AI_ERR_INFO"] & 0xFFFFFF
-                good = outcome.error == Err.BUS_ERROR and info == (stream << 16 | number)
-                good = good and not outcome.hung
-                name = f"{count} inferences, ended by {end}; layer {number}, stream {stream}"
-                found.check(good, f"{name}: {outcome.brief}, info {info:#x}")
-                await hurt(job, low, script) if low else await job.trial(script)
-        bad = await layers.clean_run() or await job.clean_run()
-        found.check(not bad, f"{count} inferences: {bad}")
-    found.verdict()
-
-
-@checked()
-async def beyond_the_last_address(tb) -> None:
+async def beyond_the_last_address(tb, device: Device) -> None:
     """A transfer that would go on at address 0: BAD_ACCESS before it does, address 0 told.
 
     The end of the address space is storage here, so the bursts up to there are good ones.
     """
-    device = await begin(tb)
     job = await stream_job(device, 1)
     regs, found = job.registers, Findings("transfers over the end of the address space")
     end, top = 1 << 32, device.back.storage_bytes
@@ -192,12 +101,11 @@ async def beyond_the_last_address(tb) -> None:
 
 
 @checked()
-async def busy_behind_the_last_done(tb) -> None:
+async def busy_behind_the_last_done(device: Device) -> None:
     """A stream that is ended early in any cycle: idle at most BEHIND cycles after its last done.
 
     A start in the cycle after a read of "idle" is accepted, one before is not.
     """
-    device = await begin(tb)
     job = await stream_job(device, 4)
     seen = await moments(job)
     found, longest = Findings("busy behind the last done"), 0

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from openkpu.layer.regmap import OFFSETS
 from openkpu_tb.core.registers import AI, FIFO_CTRL, Ctrl, Err
 from openkpu_tb.device.device import Device
+from openkpu_tb.device.simulation import SLOW, rng
 from openkpu_tb.device.write_rules import RULES
 from tb.device.actions.control_model import FIELDS, SEEN, Histories, State, Watcher
 from tb.device.checked import checked
 from tb.device.hostile import timeline
-from tb.device.hostile.hostile_tests import SLOW, begin, layer_job, rng, stream_job
 from tb.device.hostile.timeline import Findings, Script, burst, merged, read, write
 from tb.device.hostile.tiny_jobs import (
     FLUSH_OFF,
@@ -26,7 +26,9 @@ from tb.device.hostile.tiny_jobs import (
     UNTOUCHED,
     LayerJob,
     StreamJob,
+    layer_job,
     moments,
+    stream_job,
     tidy,
 )
 
@@ -214,9 +216,8 @@ class Sweep:
         return found
 
 
-async def sweep_list(tb, count: int, images: int, what: str, more: int) -> None:
+async def sweep_list(device: Device, count: int, images: int, what: str, more: int) -> None:
     """Every write around every event of a run of a task list."""
-    device = await begin(tb)
     job = await stream_job(device, count, images=images)
     cycles = around((await moments(job)).all.values(), -REACH)
     batch = chosen(trials(offered(job), cycles), more)
@@ -225,21 +226,20 @@ async def sweep_list(tb, count: int, images: int, what: str, more: int) -> None:
 
 
 @checked()
-async def sweep_stream(tb) -> None:
+async def sweep_stream(device: Device) -> None:
     """Four inferences: from before the start, through changes, to behind the end."""
-    await sweep_list(tb, 4, 12, "stream", 1)
+    await sweep_list(device, 4, 12, "stream", 1)
 
 
 @checked()
-async def sweep_single(tb) -> None:
+async def sweep_single(device: Device) -> None:
     """One inference."""
-    await sweep_list(tb, 1, 8, "single list", 2)
+    await sweep_list(device, 1, 8, "single list", 2)
 
 
 @checked()
-async def sweep_reset(tb) -> None:
+async def sweep_reset(device: Device) -> None:
     """Every write in the cycles after a soft reset of a running stream, a start behind it too."""
-    device = await begin(tb)
     job = await stream_job(device, 3, images=12)
     rest = (await moments(job)).rest
     begun = [int(c) for c in rng(3).integers(2, rest, 40 if WHOLE else 6)]
@@ -259,9 +259,8 @@ async def pushed_layers(job: LayerJob, addr: int, first: int) -> tuple[Script, l
 
 
 @checked()
-async def sweep_host_layers(tb) -> None:
+async def sweep_host_layers(device: Device) -> None:
     """Every write around every event of three layers that the host pushed."""
-    device = await begin(tb)
     stream, job = await stream_job(device, 1, 0x4000), await layer_job(device, 3)
     pushed = len(job.pushes())
     base, done = await pushed_layers(job, LAYERS_DONE, pushed)
@@ -275,12 +274,11 @@ async def sweep_host_layers(tb) -> None:
 
 
 @checked()
-async def sweep_error_hold(tb) -> None:
+async def sweep_error_hold(device: Device) -> None:
     """Every write around a refused layer: the ones behind it run only after an acknowledgement.
 
     One in the cycle in which the error is recorded, or before, is none.
     """
-    device = await begin(tb)
     stream, job = await stream_job(device, 1, 0x4000), await layer_job(device, 4)
     words = job.words[1]
     job.words[1] = [int(w) for w in job.layers[1].arg.replace(pool_type=12).encode()]
@@ -295,9 +293,8 @@ async def sweep_error_hold(tb) -> None:
 
 
 @checked()
-async def sweep_pushes(tb) -> None:
+async def sweep_pushes(device: Device) -> None:
     """A layer pushed around every event of a stream waits and runs; the stream is exact."""
-    device = await begin(tb)
     stream, job = await stream_job(device, 2, 0x4000), await layer_job(device, 1)
     cycles = around((await moments(stream)).all.values(), -30)
     cases = (Trial(c) for c in cycles if not -len(job.pushes()) <= c <= 0)

@@ -4,8 +4,6 @@
 `make sweep` tries every write of the sweeps (OKPU_SWEEP=whole); here it is a share by the seed.
 """
 
-import dataclasses
-
 import pytest
 
 from openkpu import configs
@@ -13,18 +11,12 @@ from openkpu_tb.runs import launch
 from openkpu_tb.simrun import SIMS
 
 SWEEPS = ["stream", "single", "reset", "host_layers", "error_hold", "pushes"]
-# modules, and what their build has besides nano
-NAMES = ("hostile", "hostile_stream", "guard", "watchdog", "access", "error", "several_error")
-MODULES: dict[str, dict[str, int]] = {f"{name}_tests": {} for name in NAMES}
-MODULES["several_error_tests"]["wbuf_rows"] = 64  # a small weight buffer
+MODULES = [f"{name}_tests" for name in ("hostile_stream", "guard", "watchdog", "access", "error")]
 
 
-def bench(
-    sim: str, module: str, other: dict[str, int] | None = None, case: str | None = None
-) -> None:
-    """One module of cocotb tests on nano, or on one with ``other`` fields of the configuration."""
-    config = dataclasses.replace(configs.load_config("nano"), **(other or {}))
-    params = launch.parameters(config)
+def bench(sim: str, module: str, case: str | None = None) -> None:
+    """One module of cocotb tests on nano."""
+    params = launch.parameters(configs.load_config("nano"))
     launch.run_device(sim, f"tb.device.hostile.{module}", params, testcase=case)
 
 
@@ -35,7 +27,7 @@ def bench(
 @pytest.mark.parametrize("sim", SIMS)
 def test_hostile(sim: str, module: str) -> None:
     """Every case; Icarus runs a share of the cycles, and a handful of the errors."""
-    bench(sim, module, MODULES[module])
+    bench(sim, module)
 
 
 @pytest.mark.check

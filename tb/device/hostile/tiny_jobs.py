@@ -6,6 +6,7 @@ result lies in which slot, what the registers say, whether the device came to re
 number of an image whose golden result it is, UNTOUCHED, or WRONG.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +26,7 @@ from openkpu_tb.core.registers import (
 )
 from openkpu_tb.device.device import Device, Tables
 from openkpu_tb.device.inference_stream import INFERENCES
+from openkpu_tb.device.simulation import SLOW, rng
 from tb.device.hostile import timeline
 from tb.device.hostile.timeline import Script, write
 
@@ -90,17 +92,14 @@ async def _registers(device: Device) -> dict[str, int]:
     return found | {"interrupt_raw": await device.read(INTERRUPT_RAW)}
 
 
-def tiny_network(
-    rng: np.random.Generator, layers: int = 3, dense: tuple[int, ...] = (8,)
-) -> Network:
-    """Convolution with pool, pointwise ones, fully connected layers; a few hundred cycles.
-
-    ``layers`` up to the first fully connected one, ``dense``: outputs of these.
-    """
+def tiny_network(rng: np.random.Generator) -> Network:
+    """A convolution with a pool, a pointwise one, a fully connected layer; a few hundred cycles."""
     network, x = Network(eight_bit=True), rng.integers(0, 256, (2, 6, 6)).astype(np.uint8)
-    kinds = [{"o": 3, "kernel": 3, "pool": 1, "depthwise": False}]
-    kinds += [{"o": 3, "kernel": 1, "pool": 0, "depthwise": False}] * (layers - 2)
-    kinds += [{"o": outputs, "fc": True} for outputs in dense]
+    kinds = [
+        {"o": 3, "kernel": 3, "pool": 1, "depthwise": False},
+        {"o": 3, "kernel": 1, "pool": 0, "depthwise": False},
+        {"o": 8, "fc": True},
+    ]
     signed = False
     for kind in kinds:
         layer = random_layer(
@@ -126,12 +125,10 @@ class StreamJob:
         count: int,
         images: int = 8,
         base: int = 0,
-        dense: tuple[int, ...] = (8,),
     ) -> None:
-        """``dense``: outputs of the fully connected layers."""
         self.device, self.count, self.base = device, count, base
         while True:  # results of different images must differ
-            self.network = tiny_network(rng, dense=dense)
+            self.network = tiny_network(rng)
             self.images = rng.integers(0, 256, (images, *self.network.in_shape), dtype=np.uint8)
             golden = [self.network.run(x).y.view(np.uint8).reshape(-1) for x in self.images]
             self.golden = np.stack(golden)
@@ -344,3 +341,24 @@ class LayerJob:
         outcome = await self.trial(timeline.burst(0, self.pushes()))
         good = outcome.slots == list(range(len(self.layers))) and not outcome.error
         return "" if good and not outcome.hung else f"the next job: {outcome.brief}"
+
+
+def share(cases: Iterable, most: int = 10_000) -> list:
+    """All of the cases, or ``most`` of them by the seed; a handful on the slow simulator."""
+    cases = list(cases)
+    most = min(most, 6) if SLOW else most
+    if len(cases) <= most:
+        return cases
+    return [cases[i] for i in sorted(rng(len(cases)).choice(len(cases), most, replace=False))]
+
+
+async def stream_job(device: Device, count: int, base: int = 0, images: int = 8) -> StreamJob:
+    job = StreamJob(device, rng(), count, images=images, base=base)
+    await job.place()
+    return job
+
+
+async def layer_job(device: Device, count: int) -> LayerJob:
+    job = LayerJob(device, rng(1), count, row=2048)  # no list uses these
+    await job.place()
+    return job

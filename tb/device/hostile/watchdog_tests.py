@@ -14,20 +14,22 @@ from openkpu.generators.generate import Limits, random_layer, random_network
 from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, FIFO_DATA_OUT, Ctrl, Err
 from openkpu_tb.device.device import Device, Tables
 from openkpu_tb.device.inference_stream import INFERENCES
+from openkpu_tb.device.simulation import SLOW, rng
 from tb.device.checked import checked
 from tb.device.hostile import timeline
 from tb.device.hostile.hostile_stream_tests import BIAS, LIST, PIXEL, RESULT, START, WEIGHT
-from tb.device.hostile.hostile_tests import (
-    LAYER_WRITES,
-    SLOW,
-    begin,
+from tb.device.hostile.timeline import Findings, burst, read
+from tb.device.hostile.tiny_jobs import (
+    UNTOUCHED,
+    WRONG,
+    LayerJob,
+    StreamJob,
+    at_rest,
     layer_job,
-    rng,
     share,
     stream_job,
+    tidy,
 )
-from tb.device.hostile.timeline import Findings, burst, read
-from tb.device.hostile.tiny_jobs import UNTOUCHED, WRONG, LayerJob, StreamJob, at_rest, tidy
 
 GRANT, ANSWER, REPLAY = 1, 2, 3  # AI_ERR_INFO.waits; 1 << (n - 1) is the kind in cfg_dead
 KINDS = {"no grant": GRANT, "no answer": ANSWER, "SPLIT for ever": REPLAY}
@@ -40,8 +42,7 @@ AT_ONCE = 12  # cycles in which an idle device is through with a reset
 # cut bursts, waits of the master and of the slave without end: what a dead bus is, and what is left
 # of a burst that nobody wants any more (tb/openkpu_tb/ahb/checkers/README.md)
 # the tests whose bus is in order come first in this file: a broken rule stands to the end of a run
-SLOW_RULES = {28}
-DEAD_RULES = {10, 18, 20, 36} | SLOW_RULES
+DEAD_RULES = {10, 18, 20, 28, 36}
 
 
 async def kill(device: Device, kind: int) -> None:
@@ -202,33 +203,8 @@ class Case:
 
 
 @checked()
-async def host_may_take_its_time(tb) -> None:
-    """An idle device, half a layer, a layer between layers: nobody waits but for the host."""
-    device = await begin(tb)
-    await device.write(LIMIT_REG, 1)
-    long, found = 4 * LEAST, Findings("slow host")
-    await device.wait_cycles(long)
-    found.check(not await device.read(CODE), "an idle device")
-    job = await layer_job(device, 3)
-    for words in share(range(2 * LAYER_WRITES), 12):
-        await job.arm()
-        pushes = job.pushes()
-        await timeline.play(device, burst(0, pushes[:words]))
-        await device.wait_cycles(long)
-        code = await device.read(CODE)
-        await timeline.play(device, burst(0, pushes[words:]))
-        hung = not await at_rest(device)
-        slots = await job.slots()
-        good = not code and not hung and slots == [0, 1, 2] and not await device.read(CODE)
-        found.check(good, f"a wait after {words} words: code {code}, slots {slots}")
-        await tidy(device, hung)
-    found.verdict()
-
-
-@checked()
-async def results_may_wait(tb) -> None:
+async def results_may_wait(device: Device) -> None:
     """send_data_out: the device waits for a host that does not read, with layers behind it too."""
-    device = await begin(tb)
     await device.write(LIMIT_REG, LEAST)
     layer = random_layer(
         rng(5), c=2, h=9, w=9, o=6, kernel=3, pool=0, depthwise=False, fc=False, eight_bit=True,
@@ -258,9 +234,8 @@ async def results_may_wait(tb) -> None:
 
 
 @checked()
-async def long_layers_move(tb) -> None:
+async def long_layers_move(device: Device) -> None:
     """A list of layers that take many times the limit, and the least limit: exact, no error."""
-    device = await begin(tb)
     random = rng(6)
     for fc_last in (True,) if SLOW else (True, False):
         network, x = random_network(
@@ -284,46 +259,11 @@ async def long_layers_move(tb) -> None:
         assert not unknown.any() and (y == want).all()
 
 
-@checked(SLOW_RULES)
-async def slow_bus_is_no_dead_bus(tb) -> None:
-    """Waits a little shorter than the limit, again and again, in all three ways: no error."""
-    device = await begin(tb)
-    jobs: dict[str, StreamJob | LayerJob] = {"stream": await stream_job(device, 3, 0x4000)}
-    jobs["layers"] = await layer_job(device, 2)
-    found, random = Findings("slow bus"), rng(9)
-    for (name, job), (kind_name, kind) in product(jobs.items(), KINDS.items()):
-        case = Case(job)
-        await device.write(LIMIT_REG, LEAST)
-        await case.launch()
-        waits, deadline = 0, now(device) + 60_000
-        while waits < (6 if SLOW else 40) and now(device) < deadline:
-            before = int(tb.beat_cycle.value)
-            await kill(device, kind)
-            # the last progress may be a beat that is on its way now
-            await device.wait_cycles(int(random.integers(LEAST - 60, LEAST - 30)))
-            await kill(device, ALIVE)
-            if not await device.read(STATUS) & 1:
-                break
-            for _ in range(60):  # until something has moved, or the bus is not wanted
-                if int(tb.beat_cycle.value) > before + 2:
-                    break
-                await FallingEdge(tb.clk)
-            await device.wait_cycles(int(random.integers(1, 40)))
-            waits += 1
-        hung = not await at_rest(device, 60_000)
-        slots, code = await job.slots(), await device.read(CODE)
-        want = job.clean if isinstance(job, StreamJob) else list(range(len(job.layers)))
-        good = not hung and not code and slots == want and waits > 3
-        found.check(good, f"{name}, {kind_name}, {waits} waits: code {code}, slots {slots}")
-        await tidy(device, hung)
-    found.verdict()
-
-
 @checked(DEAD_RULES)
-async def dead_bus(tb) -> None:
+async def dead_bus(device: Device) -> None:
     """The bus dies at random moments of a list, of four inferences, of layers that the host pushed,
     in each of the three ways: the inferences before are stored and exact."""
-    device, random = await begin(tb), rng(7)
+    random = rng(7)
     found = Findings("dead bus")
     jobs: dict[str, StreamJob | LayerJob] = {"layers": await layer_job(device, 3)}
     jobs |= {f"{n} inferences": await stream_job(device, n, 0x4000 * n) for n in (1, 4)}
@@ -339,13 +279,12 @@ async def dead_bus(tb) -> None:
 
 
 @checked(DEAD_RULES)
-async def reset_of_a_hung_device(tb) -> None:
+async def reset_of_a_hung_device(device: Device) -> None:
     """A soft reset while the bus is dead, before the watchdog fires: over within the limit.
 
     Without a watchdog nothing is ever reported, and the reset ends within 65536 cycles (on
     Verilator).
     """
-    device = await begin(tb)
     found = Findings("soft reset with a dead bus")
     jobs = {"list": await stream_job(device, 2, 0x4000), "layers": await layer_job(device, 2)}
     limits = [300, 500] if SLOW else [300, 500, 1000, 0]
@@ -373,37 +312,4 @@ async def reset_of_a_hung_device(tb) -> None:
         clean = await jobs[name].clean_run()
         text = " ".join(t for t in (text, waits, clean) if t)
         found.check(not text, f"{name}, {kind}, {limit}: {text}")
-    found.verdict()
-
-
-@checked(DEAD_RULES)
-async def limit_register(tb) -> None:
-    """2^20 after a reset; reads back what was written, and 1 to 255 count as 256."""
-    device = await begin(tb)
-    assert await device.read(LIMIT_REG) == DEFAULT
-    job = await stream_job(device, 1)
-    case, found = Case(job), Findings("AI_WATCHDOG")
-    await case.learn()
-    took = {}
-    for limit in (256, 1, 300) if SLOW else (256, 1, 100, 255, 257, 300):
-        await device.write(LIMIT_REG, limit)
-        assert await device.read(LIMIT_REG) == limit
-        start = await case.launch()
-        await timeline.until(device, start + case.first + 10)
-        await kill(device, ANSWER)
-        event = await error_within(device, 1000)
-        took[limit] = event - int(device.tb.beat_cycle.value)
-        found.check(await device.read(CODE) == Err.WATCHDOG, f"no error with {limit}")
-        await device.write(AI["AI_CTRL"], Ctrl.SOFT_RESET)
-        assert await device.read(LIMIT_REG) == limit, "a soft reset changes AI_WATCHDOG"
-        await kill(device, ALIVE)
-        await tidy(device, not await at_rest(device))
-    for limit, cycles in took.items():
-        # the bench finds an error to a few cycles
-        want = took[256] + max(limit, 256) - 256
-        found.check(abs(cycles - want) <= 4, f"{limit}: after {cycles} cycles, expected {want}")
-    await device.reset()
-    assert await device.read(LIMIT_REG) == DEFAULT
-    bad = await job.clean_run()
-    found.check(not bad, bad)
     found.verdict()

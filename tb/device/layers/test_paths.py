@@ -11,6 +11,7 @@ from openkpu import configs
 from openkpu.generators.generate import Limits, random_layer
 from openkpu.generators.generate_fp16 import random_fp16
 from openkpu.generators.generate_pools import random_pool
+from openkpu.generators.generate_products import random_product
 from openkpu.layer.decoded import STRIDE_1
 from openkpu.layer.vectors import VectorLayer
 from openkpu_tb.core.registers import Err
@@ -132,10 +133,10 @@ def test_lanes_of_pools(config: configs.Config) -> None:
 
 @pytest.mark.check
 @pytest.mark.tier(nightly=["pool*"])
-@pytest.mark.parametrize("lacks", ["fp16_lanes", "pool_lanes"])
+@pytest.mark.parametrize("lacks", ["fp16_lanes", "pool_lanes", "out32"])
 def test_build_without(lacks: str) -> None:
     """It refuses the task that needs it, and only that; what comes behind it is exact."""
-    make = {"fp16_lanes": random_fp16, "pool_lanes": random_pool}[lacks]
+    make = {"fp16_lanes": random_fp16, "pool_lanes": random_pool, "out32": random_product}[lacks]
     config = dataclasses.replace(configs.load_config("nano"), **{lacks: 0})
     rng, limits = np.random.default_rng(5), Limits(channels=6, size=20)
     makers = [*(3 * (random_layer, make)), random_layer]
@@ -149,3 +150,19 @@ def test_build_without(lacks: str) -> None:
             assert f"device error {Err.BAD_FLAGS} (BAD_FLAGS)" in event["failure"], layer.title
         else:
             assert not event["failure"] and not event["mismatching_bytes"], (layer.title, event)
+
+
+@pytest.mark.check
+def test_build_without_counters() -> None:
+    """Its results are those of any other build."""
+    rng = np.random.default_rng(6)
+    layers = [random_layer(rng, limits=Limits(channels=6, size=20)) for _ in range(4)]
+    events: list[dict[str, Any]] = []
+    request = VectorsRequest(layers, [200_000] * len(layers))
+    nano = configs.load_config("nano")
+    launch.run_job("verilator", nano, request, events.append, storage_bytes=STORAGE, PERF=0)
+    done = [event for event in events if event["event"] == "layer"]
+    assert len(done) == len(layers)
+    for event in done:
+        assert not event["failure"] and not event["mismatching_bytes"], event
+        assert not any(event["counters"].values()), event

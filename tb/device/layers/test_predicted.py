@@ -31,18 +31,16 @@ from openkpu.layer.argument import LayerError
 from openkpu.layer.decoded import FLAT_PARTS, STRIPE
 from openkpu.layer.layout import map_bytes
 from openkpu.layer.vectors import VectorLayer
-from openkpu.network.network import Network, alignment
+from openkpu.network.network import Network
 from openkpu.prediction import cycles, cycles_maps, keeping
 from openkpu.prediction.cycles_model import Predicted, predict_model, predict_network
 from openkpu.prediction.cycles_shape import Shape
 from openkpu_tb.device import cycles as records
-from openkpu_tb.runs import launch, random_cases
+from openkpu_tb.runs import launch, measured
 from openkpu_tb.runs.requests import (
     ModelRequest,
-    NetworkRequest,
     RequestedRun,
     StreamRequest,
-    VectorsRequest,
 )
 
 pytestmark = pytest.mark.fixed  # the same with every seed
@@ -72,23 +70,23 @@ ODD = {
 
 
 def contract(
-    names: Sequence[str], found: Sequence[int], measured: Sequence[int], *, alone: bool = False
+    names: Sequence[str], found: Sequence[int], rtl: Sequence[int], *, alone: bool = False
 ) -> None:
     """AssertionError that names the layers which are further off than allowed; ``alone``: each has
     run for itself."""
-    assert len(found) == len(measured)
+    assert len(found) == len(rtl)
     share, cycles = (SHARE, CYCLES) if alone else (IN_RUN, IN_RUN_CYCLES)
     bad = [
         f"{name}: {guess} predicted, {right} on the RTL"
-        for name, guess, right in zip(names, found, measured, strict=True)
+        for name, guess, right in zip(names, found, rtl, strict=True)
         if abs(guess - right) > max(cycles, share * right)
     ]
     assert not bad, "\n".join(bad)
 
 
-def near(found: int, measured: int, more: int = 0) -> None:
+def near(found: int, rtl: int, more: int = 0) -> None:
     """The whole of a model or an inference, ``more`` cycles off at most."""
-    assert abs(found - measured) <= max(CYCLES, WHOLE * measured) + more, (found, measured)
+    assert abs(found - rtl) <= max(CYCLES, WHOLE * rtl) + more, (found, rtl)
 
 
 def changed(name: str) -> Config:
@@ -116,15 +114,15 @@ def test_bundled_vectors(config: str) -> None:
     """Each of the 88 layers alone, as test_vectors_verilator recorded them."""
     layers = vectors.load_cases([VECTORS])
     record = RECORD[f"vectors on {config}"]
-    measured = [figures[0] for figures in record.values()]
-    contract(list(record), alone(configs.load_config(config), layers), measured, alone=True)
+    rtl = [figures[0] for figures in record.values()]
+    contract(list(record), alone(configs.load_config(config), layers), rtl, alone=True)
 
 
 def test_digits_of_the_record() -> None:
     record = RECORD["digits on small"]
     found = predict_network(configs.load_config("small"), digits.load_network())
-    measured = [record[f"image0/L0{number}"][0] for number in range(4)]
-    contract(found.names, of_layers(found), measured)
+    rtl = [record[f"image0/L0{number}"][0] for number in range(4)]
+    contract(found.names, of_layers(found), rtl)
     near(found.cycles, record["an inference"][0])
 
 
@@ -135,8 +133,8 @@ def test_model_of_the_record(via: str) -> None:
     found = predict_model(
         configs.load_config("k210"), [loads_kmodel(file)], len(file), via, "window"
     )
-    measured = [record[f"layer {number}"][0] for number in range(4)]
-    contract(found.names, of_layers(found), measured)
+    rtl = [record[f"layer {number}"][0] for number in range(4)]
+    contract(found.names, of_layers(found), rtl)
     near(found.cycles, record["run"][0], cycles_maps.POLL)  # the host may look once more
     assert abs(found.host_maps - record["host"][0]) <= 2
 
@@ -164,26 +162,18 @@ def test_published_models(key: str) -> None:
 
 
 # --------------------------------------------------------------------------- the RTL
-def on_the_rtl(config: Config, network: Network) -> tuple[list[int], int]:
-    """Cycles of the layers of one inference, and of the whole."""
-    events: list[dict] = []
-    images = np.random.default_rng(1).integers(0, 256, (1, *network.in_shape), dtype=np.uint8)
-    request = NetworkRequest(network, images, LIMIT, alignment(config))
-    launch.run_job("verilator", config, request, events.append)
-    (image,) = [event for event in events if event["event"] == "image"]
-    assert image["failure"] is None, image
-    layers = [layer["counters"]["total"] for layer in image["layers"]]
-    return layers, image["inference"]["total"]
+def compare_network(config: Config, network: Network) -> None:
+    """The layers of one inference, and the whole."""
+    found = predict_network(config, network)
+    layers, whole = measured.cycles_of_network(config, network)
+    contract(found.names, of_layers(found), layers)
+    near(found.cycles, whole)
 
 
 @pytest.mark.check
 @pytest.mark.parametrize("config", ["nano", "k210"])
 def test_digits(config: str) -> None:
-    network = digits.load_network()
-    found = predict_network(configs.load_config(config), network)
-    measured, whole = on_the_rtl(configs.load_config(config), network)
-    contract(found.names, of_layers(found), measured)
-    near(found.cycles, whole)
+    compare_network(configs.load_config(config), digits.load_network())
 
 
 def in_a_stream(config: Config, network: Network, count: int) -> list[int]:
@@ -197,9 +187,9 @@ def in_a_stream(config: Config, network: Network, count: int) -> list[int]:
 def test_stream_of_the_record(config: str) -> None:
     """Ten digits in one continuous run: from each result to the next."""
     ends = [end for (end,) in RECORD[f"stream of digits on {config}"].values()]
-    measured = np.diff(ends, prepend=0).tolist()
+    rtl = np.diff(ends, prepend=0).tolist()
     found = in_a_stream(configs.load_config(config), digits.load_network(), len(ends))
-    contract(list(map(str, range(len(ends)))), found, measured)
+    contract(list(map(str, range(len(ends)))), found, rtl)
 
 
 @pytest.mark.tier(nightly=["k210"])
@@ -230,9 +220,9 @@ def compare_streams(config: Config, runs: Sequence[tuple[Network, np.ndarray]]) 
     streams = [event for event in events if event["event"] == "stream"]
     for (network, images), event in zip(runs, streams, strict=True):
         assert not event["failure"]
-        measured = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
+        rtl = np.diff([end[0] for end in event["ends"]], prepend=0).tolist()
         found = in_a_stream(config, network, len(images))
-        contract(list(map(str, range(len(images)))), found, measured)
+        contract(list(map(str, range(len(images)))), found, rtl)
 
 
 def random_stream(config: Config) -> tuple[Network, np.ndarray]:
@@ -251,26 +241,11 @@ def of_kinds(*kinds: str) -> tuple[Network, np.ndarray]:
     return network, rng.integers(0, 256, (5, *network.in_shape), dtype=np.uint8)
 
 
-def random_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
-    """Layers of all kinds that the configuration takes."""
-    rng, found = np.random.default_rng(seed), []
-    while len(found) < count:
-        layer = random_cases.draw_layer(rng, random_cases.shapes)
-        fits = layer.arg.weight_rows(config.n_z) <= config.wbuf_rows
-        found += [layer] if fits and (layer.eight_bit or config.weight_bits == 16) else []
-    return found
-
-
 def compare_layers(config: Config, layers: list[VectorLayer]) -> None:
     """Layers that the host starts one by one."""
-    events: list[dict] = []
-    request = VectorsRequest(layers, [LIMIT] * len(layers))
-    launch.run_job("verilator", config, request, events.append)
-    ended = [event for event in events if event["event"] == "layer"]
-    assert all(event["failure"] is None for event in ended)
-    measured = [event["counters"]["total"] for event in ended]
+    found = measured.cycles_alone(config, layers)
     names = [f"{n}: {la.arg.in_shape} -> {la.arg.out_shape}" for n, la in enumerate(layers)]
-    contract(names, alone(config, layers), measured, alone=True)
+    contract(names, alone(config, layers), found, alone=True)
 
 
 def compare_networks(config: Config, seed: int, count: int) -> None:
@@ -286,10 +261,7 @@ def compare_networks(config: Config, seed: int, count: int) -> None:
             two_maps=on_maps if number % 2 else None,
             one_map=on_map if number % 3 else None,
         )
-        found = predict_network(config, network)
-        measured, whole = on_the_rtl(config, network)
-        contract(found.names, of_layers(found), measured)
-        near(found.cycles, whole)
+        compare_network(config, network)
 
 
 def compare_lists(
@@ -310,10 +282,7 @@ def compare_lists(
         network, _ = random_list(
             rng, order, shape, ram_rows=config.ai_ram_rows, moves=0.5, strides=strides
         )
-        found = predict_network(config, network)
-        measured, whole = on_the_rtl(config, network)
-        contract(found.names, of_layers(found), measured)
-        near(found.cycles, whole)
+        compare_network(config, network)
 
 
 @pytest.mark.tier(nightly=["k210"])
@@ -322,12 +291,19 @@ def test_lists_with_maps_of_storage(config: str) -> None:
     compare_lists(configs.load_config(config), 6, 2)
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("config", ["nano", "small"])
-def test_random_layers(config: str) -> None:
-    """A dozen layers of all kinds, each alone, and a network."""
-    compare_layers(configs.load_config(config), random_layers(configs.load_config(config), 12, 14))
-    compare_networks(configs.load_config(config), 5, 1)
+@pytest.mark.tier(check=["nano-*", "small-*"], nightly=["*-70-*"])
+@pytest.mark.parametrize(
+    ("config", "count", "seeds"),
+    # more of them on configurations that the model was not compared with when it was made
+    [*((name, 14, (12, 5)) for name in ("nano", "small"))]
+    + [(name, 70, (3, 4)) for name in ("medium", "k210", "large", *ODD)],
+)
+def test_random_layers(config: str, count: int, seeds: tuple[int, int]) -> None:
+    """Layers of all kinds, each alone, and networks."""
+    chosen = changed(config)
+    compare_layers(chosen, measured.random_layers(chosen, seeds[0], count))
+    if chosen.ahb_width < 128:  # lists of such a bus are aligned otherwise
+        compare_networks(chosen, seeds[1], count // 11)
 
 
 def narrow_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
@@ -420,16 +396,6 @@ def test_stream_with_float16(rows: int) -> None:
         needed = sum(Shape(chosen, arg, network.eight_bit).weight_rows for arg in network.layers)
     images = rng.integers(0, 256, (4, *network.in_shape), dtype=np.uint8)
     compare_streams(chosen, [(network, images)])
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("config", ["medium", "k210", "large", *ODD])
-def test_many_random_layers(config: str) -> None:
-    """More of them, on configurations that the model was not compared with when it was made."""
-    chosen = changed(config)
-    compare_layers(chosen, random_layers(chosen, 3, 70))
-    if chosen.ahb_width < 128:  # lists of such a bus are aligned otherwise
-        compare_networks(chosen, 4, 6)
 
 
 @pytest.mark.nightly

@@ -21,7 +21,8 @@ from openkpu.products.matmul import Tile
 from openkpu.products.matmul_lists import input_of, network_of, put
 from openkpu_tb import seeds
 from openkpu_tb.runs import launch
-from openkpu_tb.runs.requests import NetworkRequest, VectorsRequest
+from openkpu_tb.runs.requests import NetworkRequest
+from tb.device.layers import test_paths
 from tb.device.layers.test_predicted import alone, contract, near, of_layers
 from tb.device.test_device import replay, sim
 
@@ -230,14 +231,7 @@ def test_bytes_beside_the_array(sim: str, base: str, changes: dict[str, int]) ->
     # 1x1 layers that sum nothing up to 32 bits, with maps that may be taken as one line
     for c, h, w in ((100, 9, 7), (60, 30, 13), (130, 40, 5), (50, 7, 10)):
         layers.append(random_layer(rng, c=c, h=h, w=w, o=9, kernel=1, pool=0, depthwise=False))
-    events: list[dict[str, Any]] = []
-    request = VectorsRequest(layers, [200_000] * len(layers))
-    launch.run_job(sim, config, request, events.append)
-    ended = [event for event in events if event["event"] == "layer"]
-    assert len(ended) == len(layers)
-    for layer, event in zip(layers, ended, strict=True):
-        assert not event["failure"] and not event["mismatching_bytes"], (layer.title, event)
-    measured = [event["counters"]["total"] for event in ended]
+    measured = [event["counters"]["total"] for event in test_paths.replay(config, layers, sim)]
     names = [f"{layer.arg.in_shape} -> {layer.arg.out_shape}" for layer in layers]
     found = alone(config, layers)
     contract(names, found, measured)

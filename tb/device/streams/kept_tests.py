@@ -4,7 +4,6 @@
 import dataclasses
 import os
 
-import cocotb
 import numpy as np
 
 from openkpu.generators.generate import random_layer
@@ -14,7 +13,7 @@ from openkpu.layer.layout import ROW_BYTES
 from openkpu.network import kept
 from openkpu.network.network import Network
 from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, Err
-from openkpu_tb.device.device import DeviceError, Tables
+from openkpu_tb.device.device import Device, DeviceError, Tables
 from openkpu_tb.device.inference_stream import (
     BRING,
     prepare_stream,
@@ -23,9 +22,10 @@ from openkpu_tb.device.inference_stream import (
     steady,
     stream_error,
 )
+from openkpu_tb.device.simulation import SLOW, rng
 from openkpu_tb.runs.run_stream import DISTURBED
 from tb.device.checked import checked
-from tb.device.streams.stream_tests import LIMIT, SLOW, a_network, begin, pictures, rng
+from tb.device.streams.stream_tests import LIMIT, a_network, pictures
 
 
 def keeping(network: Network, share: float = 1.0) -> Network:
@@ -38,11 +38,9 @@ def keeping(network: Network, share: float = 1.0) -> Network:
 
 
 @checked()
-async def streams(tb) -> None:
+async def streams(tb, device: Device) -> None:
     """Networks with all, or some, of their weights in the AI RAM; every result exact, on a bus with
     random wait states, lost grants, RETRY and SPLIT too."""
-    device = await begin(tb)
-    tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
     for turn in range(3 if SLOW else 10):
         disturbed = turn >= (2 if SLOW else 6)
         for name, value in DISTURBED.items():
@@ -57,9 +55,8 @@ async def streams(tb) -> None:
 
 
 @checked()
-async def fewer_beats(tb) -> None:
+async def fewer_beats(device: Device) -> None:
     """Kept weights do not cross the bus, whether or not the weight buffer has room for all."""
-    device = await begin(tb)
     network = a_network(rng(3), dense=True)
     with_all = keeping(network)
     images = pictures(network, 4)
@@ -80,9 +77,8 @@ async def fewer_beats(tb) -> None:
 
 
 @checked()
-async def host_layers(tb) -> None:
+async def host_layers(device: Device) -> None:
     """Layers of the host, their weights at any byte of the AI RAM, 8 and 16 bits, several loads."""
-    device = await begin(tb)
     random = rng()
     for turn in range(4 if SLOW else 12):
         eight_bit = bool(turn % 3)
@@ -112,9 +108,8 @@ async def host_layers(tb) -> None:
 
 
 @checked()
-async def refused(tb) -> None:
+async def refused(device: Device) -> None:
     """Weights that end behind the AI RAM, a pooling task with the flag; what follows is exact."""
-    device = await begin(tb)
     network = keeping(a_network(rng(1), dense=False))
     images = pictures(network, 2)
     last = max(network.kept)
@@ -140,9 +135,8 @@ async def refused(tb) -> None:
 
 
 @checked()
-async def resets(tb) -> None:
+async def resets(device: Device) -> None:
     """A soft reset at any moment of a stream: the next stream is exact."""
-    device = await begin(tb)
     random = rng()
     network = keeping(a_network(rng(2), dense=True))
     images = pictures(network, 3)

@@ -2,14 +2,13 @@
 """Layers of the host whose maps come from storage and go there (docs/kpu.md 1.13).
 
 Several tasks of all kinds are pushed at once, each with or without a map of its own in storage.
-All of AI RAM and storage is compared. Then what can go wrong: a map's transfer that the bus
-refuses, one outside of the windows, arguments that are refused, a soft reset in any cycle.
+All of AI RAM and storage is compared. Then what can go wrong: a task of each kind that is refused,
+a map's transfer that the bus refuses, one outside of the windows, a soft reset in any cycle.
 """
 
 import functools
 from dataclasses import dataclass
 
-import cocotb
 import numpy as np
 
 from openkpu.arithmetic.words import to_stored
@@ -19,9 +18,11 @@ from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import ROW_BYTES, Layout
 from openkpu.network.network import Network, Storage
 from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, Ctrl, Err
+from openkpu_tb.device import simulation
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import host_layers
 from openkpu_tb.device.shadow import Shadow
+from openkpu_tb.device.simulation import SLOW
 from tb.device.checked import checked
 from tb.device.hostile.timeline import Findings
 
@@ -31,9 +32,12 @@ plain_layer = functools.partial(
 LIMIT = 200_000  # cycles of all layers of a job
 PIXELS, RESULT = 3, 4  # AI_ERR_INFO.stream
 TASKS = (1, 4)  # of a job, least and most
-SPOILT: dict[str, tuple[dict[str, int], Err]] = {
-    "to storage and host": ({"store_map": 1, "send_data_out": 1}, Err.BAD_FLAGS),
-    "between bus words": ({"store_map": 1, "map_store_addr": 0x2002}, Err.BAD_ADDR),
+SPOILT: dict[str, tuple[dict[str, int], ...]] = {
+    "convolution": ({"kernel_type": 5}, {"load_time": 63}),
+    "fully connected": ({"pool_type": 1}, {"depth_wise_layer": 1}),
+    "product": ({"pool_type": 1}, {"fc": 1}),
+    "element-wise": ({"kernel_type": 0}, {"depth_wise_layer": 0}),
+    "pool": ({"pool_task": 7}, {"fc": 1}),
 }
 
 
@@ -55,10 +59,13 @@ class Job:
         return [i for i, arg in enumerate(self.args) if getattr(arg, f"{what}_map")]
 
 
-def draw(rng: np.random.Generator, shadow: Shadow, *, all_move: bool = False) -> Job:
-    """Tasks of random kinds; the first one loads its map, the last one stores it."""
+def draw(
+    rng: np.random.Generator, shadow: Shadow, *, last: str | None = None, all_move: bool = False
+) -> Job:
+    """Tasks of random kinds, ``last`` behind them; the first one loads its map, the last one stores
+    it."""
     count = int(rng.integers(TASKS[0], TASKS[1] + 1))
-    kinds = [str(rng.choice(KINDS)) for _ in range(count)]
+    kinds = [str(rng.choice(KINDS)) for _ in range(count)] + ([last] if last else [])
     shape = tuple(int(n) for n in rng.integers((1, 2, 2), (8, 9, 40)))
     if rng.random() < 0.4:  # line by line, where it is a convolution of 3x3
         kinds[0] = "convolution"
@@ -133,27 +140,20 @@ async def afterwards(
     return [*wrong, *(f"then: {line}" for line in await run(device, shadow, job))]
 
 
-async def begin(tb) -> tuple[Device, Shadow, np.random.Generator]:
-    print(f"seed {cocotb.RANDOM_SEED}")
-    rng = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF)
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
-    device.back = shadow = Shadow(tb)
-    await shadow.fill(rng)
-    return device, shadow, rng
-
-
-def slow(device: Device, many: int, few: int) -> int:
-    return few if device.slow_simulator else many
+async def filled(device: Device) -> tuple[Shadow, np.random.Generator]:
+    """Random bytes in both memories, whose copies the device's back door now keeps."""
+    device.back = shadow = Shadow(device.tb)
+    await shadow.fill(simulation.rng())
+    return shadow, simulation.rng(1)
 
 
 @checked()
-async def bursts(tb) -> None:
+async def bursts(tb, device: Device) -> None:
     """Tasks of all kinds, pushed at once, on a quiet bus and on one with waits and lost grants."""
-    device, shadow, rng = await begin(tb)
+    shadow, rng = await filled(device)
     found = Findings("bursts with maps in storage")
     moved = {"load": 0, "store": 0}
-    for number in range(slow(device, 60, 8)):
+    for number in range(8 if SLOW else 60):
         disturbed = number % 2
         tb.cfg_rd_wait.value, tb.cfg_wr_wait.value = 2 * disturbed, disturbed
         tb.cfg_loss_prob.value, tb.cfg_retry_prob.value = 40 * disturbed, 30 * disturbed
@@ -163,18 +163,18 @@ async def bursts(tb) -> None:
         wrong = await run(device, shadow, job)
         found.check(not wrong, f"{number}: {'; '.join(wrong)} [{job.args}]")
     # each job loads a map and stores one; more than that move in some
-    assert sum(moved.values()) > 2 * slow(device, 60, 8), moved
+    assert sum(moved.values()) > 2 * (8 if SLOW else 60), moved
     found.verdict()
 
 
 @checked()
-async def lines_that_nobody_needs(tb) -> None:
+async def lines_that_nobody_needs(tb, device: Device) -> None:
     """A layer that does without the last lines of its map waits for them: they are written to the
     place of the next layer's output otherwise."""
-    device, shadow, rng = await begin(tb)
+    shadow, rng = await filled(device)
     found = Findings("lines that nobody needs")
     names = ("rd_wait", "seq_wait")
-    for wait in (3,) if device.slow_simulator else (0, 3, 9):
+    for wait in (3,) if SLOW else (0, 3, 9):
         for name in names:
             getattr(tb, f"cfg_{name}").value = wait
         for pool, height in ((7, 8), (5, 6), (7, 16)):
@@ -198,31 +198,34 @@ async def lines_that_nobody_needs(tb) -> None:
 
 
 @checked()
-async def refused(tb) -> None:
-    """A layer that is refused: those before it are done and stored, it and the rest do nothing."""
-    device, shadow, rng = await begin(tb)
-    found = Findings("refused maps")
-    for number in range(slow(device, 24, 4)):
-        name, (fields, code) = list(SPOILT.items())[number % len(SPOILT)]
-        job = draw(rng, shadow)
-        good, at = list(job.args), int(rng.integers(len(job.args)))
-        await place(device, job)
-        job.args[at] = good[at].replace(**fields)
-        await device.push(job.words)
-        error = await device.refusal(LIMIT)
-        said = error.code == code and error.layer == at
-        found.check(said, f"{name}: {error}, expected {code!r} of layer {at}")
-        wrong = await afterwards(device, shadow, job, good, at, at)
-        found.check(not wrong, f"{name}: {'; '.join(wrong)}")
+async def each_kind_refused(device: Device) -> None:
+    """A task of each kind with a fault of its own: those before it are done and stored, it does
+    nothing, and its number is told with the code of the golden model."""
+    shadow, rng = await filled(device)
+    found = Findings("faults of tasks")
+    for kind, faults in SPOILT.items():
+        for fault in faults[:1] if SLOW else faults:
+            job = draw(rng, shadow, last=kind)
+            good, at = list(job.args), len(job.args) - 1
+            job.args[at] = good[at].replace(**fault)
+            code = job.args[at].device_code(ram_rows=shadow.ram_rows)
+            assert code, f"{kind}: {fault} is legal: {job.args[at]}"
+            await place(device, job)
+            await device.push(job.words)
+            error = await device.refusal(LIMIT)
+            said = (error.code, error.layer) == (code, at)
+            found.check(said, f"{kind}, {fault}: {error}, expected {code} of layer {at}")
+            wrong = await afterwards(device, shadow, job, good, at, at)
+            found.check(not wrong, f"{kind}, {fault}: {'; '.join(wrong)}")
     found.verdict()
 
 
 @checked()
-async def failed_transfers(tb) -> None:
+async def failed_transfers(tb, device: Device) -> None:
     """An ERROR, or a window, in the way of a map: stream, layer and address are told."""
-    device, shadow, rng = await begin(tb)
+    shadow, rng = await filled(device)
     found = Findings("transfers of maps that fail")
-    for number in range(slow(device, 32, 4)):
+    for number in range(4 if SLOW else 32):
         load, window = number % 2 == 0, number // 2 % 2 == 1
         job = draw(rng, shadow)
         at = int(rng.choice(job.maps("load" if load else "store")))
@@ -252,16 +255,16 @@ async def failed_transfers(tb) -> None:
 
 
 @checked()
-async def resets(tb) -> None:
+async def resets(tb, device: Device) -> None:
     """A soft reset in any cycle of a job whose layers all move maps; the job then runs exactly."""
-    device, shadow, rng = await begin(tb)
+    shadow, rng = await filled(device)
     found = Findings("soft resets")
     job = draw(rng, shadow, all_move=True)
     start = int(tb.cycle.value)
     wrong = await run(device, shadow, job)
     found.check(not wrong, f"undisturbed: {'; '.join(wrong)}")
     cycles = int(tb.cycle.value) - start
-    for number in range(slow(device, 150, 5)):
+    for number in range(5 if SLOW else 150):
         cycle = int(rng.integers(cycles))
         await place(device, job)
         await device.push(job.words)

@@ -5,7 +5,6 @@ docs/performance.md 4 says which cause counts. The bench (tb_probe, in builds wi
 from the states of the blocks.
 """
 
-import cocotb
 import numpy as np
 
 from openkpu import digits
@@ -13,6 +12,7 @@ from openkpu.checkout import ROOT
 from openkpu.layer import vectors
 from openkpu_tb.device.device import Device, Tables
 from openkpu_tb.device.inference_stream import run_stream
+from openkpu_tb.device.simulation import SLOW, rng
 from openkpu_tb.handle import Handle
 from openkpu_tb.runs.run_stream import DISTURBED
 from tb.device.checked import checked
@@ -22,7 +22,6 @@ FILES = ("raw_pool7", "raw_depthwise", "rand_5000", "rand_5008")
 LIMIT = 400_000  # cycles of a layer, or of an inference
 CAUSES = ("weights", "input", "output", "bus", "control")
 COUNTED = ("total", "array_busy", *(f"stall_{cause}" for cause in CAUSES))
-SLOW = "icarus" in cocotb.SIM_NAME.lower()
 
 
 async def same(tb: Handle, device: Device, seen: set[str], what: str) -> None:
@@ -36,14 +35,9 @@ async def same(tb: Handle, device: Device, seen: set[str], what: str) -> None:
 
 
 @checked()
-async def where_cycles_went(tb: Handle) -> None:
+async def where_cycles_went(tb: Handle, device: Device) -> None:
     """Layers that the host pushes and streams, with and without disturbance."""
-    device = Device(tb, cocotb.RANDOM_SEED)
-    await device.reset()
-    tb.cfg_seed.value = cocotb.RANDOM_SEED & 0xFFFFFFFF
-    images = np.random.default_rng(cocotb.RANDOM_SEED & 0xFFFFFFFF).integers(
-        0, 256, (2, 1, 8, 8), dtype=np.uint8
-    )
+    images = rng().integers(0, 256, (2, 1, 8, 8), dtype=np.uint8)
     seen: set[str] = set()
     files = [VECTORS / f"{name}.npz" for name in FILES[: 1 if SLOW else None]]
     for disturbed in (False, True):

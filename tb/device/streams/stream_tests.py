@@ -3,31 +3,23 @@
 
 import os
 
-import cocotb
 import numpy as np
 
 from openkpu import digits
 from openkpu.generators.generate import Limits, random_network
 from openkpu.network.network import Network, Storage
-from openkpu_tb.core.registers import AI, Ctrl
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import (
-    INFERENCES,
     collect_results,
     prepare_stream,
     run_one_by_one,
     run_stream,
 )
-from openkpu_tb.runs.run_stream import DISTURBED
+from openkpu_tb.device.simulation import SLOW, rng
 from tb.device.checked import checked
 
 LIMIT = 400_000  # cycles from one inference to the next, besides those for its weights
 WORST = 8  # cycles for a byte of weights on a bus that DISTURBED disturbs; four bytes pass at once
-SLOW = "icarus" in cocotb.SIM_NAME.lower()
-
-
-def rng(more: int = 0) -> np.random.Generator:
-    return np.random.default_rng([cocotb.RANDOM_SEED & 0xFFFFFFFF, more])
 
 
 def networks(count: int) -> list[Network]:
@@ -57,14 +49,6 @@ def pictures(network: Network, count: int) -> np.ndarray:
     return rng().integers(0, 256, (count, *network.in_shape), dtype=np.uint8)
 
 
-async def begin(tb) -> Device:
-    device = Device(tb, cocotb.RANDOM_SEED)
-    for name in (*DISTURBED, "err_lo", "err_hi"):  # whatever a test that failed left
-        getattr(tb, f"cfg_{name}").value = 0
-    await device.reset()
-    return device
-
-
 async def stream(device: Device, network: Network, count: int, **more) -> None:
     """A stream of random images, every result exact."""
     weights = sum(arg.para_size * arg.load_time for arg in network.layers)
@@ -85,9 +69,8 @@ async def results(device: Device, network: Network, images: np.ndarray, storage:
 
 
 @checked()
-async def networks_in_turn(tb) -> None:
+async def networks_in_turn(device: Device) -> None:
     """The same network twice, two in turn, a single image, then one by one."""
-    device = await begin(tb)
     first, second = networks(2)
     for network, count in ((first, 3), (first, 2), (second, 3), (first, 1), (second, 2)):
         await stream(device, network, count, base=16 * int(rng().integers(0, 100)))
@@ -96,9 +79,8 @@ async def networks_in_turn(tb) -> None:
 
 
 @checked()
-async def wide_images(tb) -> None:
+async def wide_images(device: Device) -> None:
     """Images far larger than the pixel FIFO, with and without a place of their own."""
-    device = await begin(tb)
     for turn in range(1 if SLOW else 4):
         network = a_network(rng(turn), dense=bool(turn % 2), pixels=150 if SLOW else 5000)
         await stream(device, network, 3)
@@ -114,35 +96,8 @@ async def wide_images(tb) -> None:
 
 
 @checked()
-async def ended_early(tb) -> None:
-    """AI_CTRL stop, AI_INF_LEFT 0 and AI_CNN_MODE 1 end the stream after the inference at work."""
-    device = await begin(tb)
-    (network,) = networks(1)
-    images = pictures(network, 12)
-    ends = ((AI["AI_CTRL"], Ctrl.STOP), (AI["AI_INF_LEFT"], 0), (AI["AI_CNN_MODE"], 1))
-    for address, value in ends:
-        storage = await prepare_stream(device, network, images)
-        await device.start()
-        await device.read_until(INFERENCES, lambda n: n >= 2, LIMIT, "inferences")
-        await device.write(address, int(value))
-        await device.read_until(AI["AI_STATUS"], lambda s: not s & 1, LIMIT, "AI_STATUS")
-        count = await device.read(INFERENCES)
-        assert 3 <= count < 12, f"{count} inferences"
-        await device.clear()
-        size = int(np.prod(network.out_shape))
-        for number in range(len(images)):
-            data, _ = await device.back.read_storage(storage.results[number], size)
-            golden = network.run(images[number]).y.view(np.uint8).reshape(-1)
-            stored = golden if number < count else np.full(size, 0xA5)
-            assert (data == stored).all(), f"result {number} of {count}"
-        assert not await device.error()
-        await stream(device, network, 2)
-
-
-@checked()
-async def reset_in_a_stream(tb) -> None:
+async def reset_in_a_stream(device: Device) -> None:
     """A soft reset at any moment; the next stream is exact."""
-    device = await begin(tb)
     random = rng()
     for network in networks(2):
         for _ in range(3 if SLOW else 8):
@@ -156,9 +111,8 @@ async def reset_in_a_stream(tb) -> None:
 
 
 @checked()
-async def weights_that_do_not_fit(tb) -> None:
+async def weights_that_do_not_fit(device: Device) -> None:
     """With a small weight buffer the weights are read again; the counter tells how often not."""
-    device = await begin(tb)
     seen = set()
     for network in networks(4):
         run = await run_stream(device, network, pictures(network, 3), limit=LIMIT)

@@ -99,14 +99,6 @@ def test_maps_of_storage(sim: str, config: str, count: int) -> None:
     )
 
 
-@pytest.mark.check
-@pytest.mark.parametrize("config", ["nano", "nano_fp16"])
-def test_faults_in_lists(config: str) -> None:
-    """A task of each kind that is refused: its number is told, it writes nothing, lists go on."""
-    params = launch.parameters(configs.load_config(config), 1 << 20)
-    launch.run_device("verilator", "tb.device.streams.list_tests", params)
-
-
 @pytest.mark.tier(nightly=["verilator-nano"])
 @pytest.mark.parametrize(
     ("sim", "config"),

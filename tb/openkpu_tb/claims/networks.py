@@ -7,7 +7,6 @@ The shapes are made for configuration nano with 64 rows of weight buffer.
 from dataclasses import dataclass
 from typing import Any
 
-import cocotb
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +14,7 @@ from openkpu import digits
 from openkpu.generators.generate import random_layer
 from openkpu.layer.layout import Layout
 from openkpu.network.network import Network
+from openkpu_tb.device.simulation import rng
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -27,16 +27,6 @@ class ClaimCase:
     network: Network
     images: Bytes
     kept: bool  # all weights fit the buffer: a stream reads them once
-
-
-def slow() -> bool:
-    """Icarus: fewer and smaller runs."""
-    return "icarus" in cocotb.SIM_NAME.lower()
-
-
-def rng() -> np.random.Generator:
-    """Generator of the run's seed, which the launcher prints."""
-    return np.random.default_rng(cocotb.RANDOM_SEED)
 
 
 def conv(o: int, pool: int = 0, kernel: int = 3, **more: Any) -> dict[str, Any]:

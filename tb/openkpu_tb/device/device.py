@@ -28,6 +28,7 @@ from openkpu_tb.core.registers import (
     Kpu,
 )
 from openkpu_tb.coverage.observe import observe
+from openkpu_tb.device.simulation import SLOW
 from openkpu_tb.handle import Handle
 
 Bytes = npt.NDArray[np.uint8]
@@ -167,7 +168,7 @@ class Device:
         tb = self.tb
         start = int(tb.cycle.value)
         tb.deadline.value = start + limit
-        pulse = tb.heartbeat if self.slow_simulator else tb.slow_beat
+        pulse = tb.heartbeat if SLOW else tb.slow_beat
         await FallingEdge(tb.clk)
         while not int(tb.wake.value):
             await First(RisingEdge(tb.wake), *([RisingEdge(pulse)] if beat else []))
@@ -210,13 +211,6 @@ class Device:
                 return value
             if int(self.tb.cycle.value) - start > limit:
                 raise DeviceTimeout(f"{what}: still {value} after {limit} cycles")
-
-    @property
-    def slow_simulator(self) -> bool:
-        """Icarus: shows a sign of life more often."""
-        import cocotb
-
-        return "icarus" in cocotb.SIM_NAME.lower()
 
     async def error(self) -> DeviceError | None:
         """The sticky error, if any."""

@@ -41,6 +41,7 @@ from openkpu_tb.core.registers import (
 )
 from openkpu_tb.device import ram_window
 from openkpu_tb.device.device import Device, DeviceTimeout
+from openkpu_tb.device.simulation import SLOW
 
 Bytes = npt.NDArray[np.uint8]
 Beat = Callable[[int], None]
@@ -391,7 +392,7 @@ class Driver:
                 continue
             if now - start > limit:
                 raise DeviceTimeout(f"{len(found) // 2} of {words} result words in {limit} cycles")
-            if beat and now - looked > 1 << (15 if device.slow_simulator else 21):
+            if beat and now - looked > 1 << (15 if SLOW else 21):
                 looked = now
                 beat(now - start)
             await First(RisingEdge(tb.irq), Timer(POLL * CLOCK, "ns"))

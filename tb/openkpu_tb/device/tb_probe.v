@@ -43,10 +43,10 @@ module tb_probe #(
   wire [W-1:0] row = {
     write_row, read_row, tb_top.`DUT.u_host.u_regs.u_ai.u_inference.npix, tb_top.`DUT.u_host.u_regs.u_ai.u_inference.pix, tb_top.u_fabric.dp_addr, tb_top.m_haddr,
     tb_top.`DUT.u_host.u_regs.u_ai.u_inference.inf_left[15:0], 6'd0, tb_top.`DUT.u_host.u_regs.u_ai.u_inference.mode,
-    tb_top.`DUT.u_control.layer[7:0],
+    tb_top.`DUT.u_control.u_state.layer[7:0],
     12'd0, tb_top.`DUT.u_cache.unload_busy, tb_top.`DUT.u_cache.load_busy, tb_top.`DUT.u_control.keep, tb_top.`DUT.u_control.reuse,
-    tb_top.`DUT.u_host.u_regs.u_ai.u_inference.npix_taken, tb_top.`DUT.u_control.fc_reached, tb_top.`DUT.u_storage.u_dmac.u_pixel.full,
-    tb_top.`DUT.u_storage.u_dmac.u_bias.full, tb_top.`DUT.u_storage.u_dmac.u_weight.full, tb_top.`DUT.u_storage.u_dmac.weight_bias_full,
+    tb_top.`DUT.u_host.u_regs.u_ai.u_inference.npix_taken, tb_top.`DUT.u_control.fc_reached, tb_top.`DUT.u_storage.u_dmac.rd_full[3],
+    tb_top.`DUT.u_storage.u_dmac.rd_full[1], tb_top.`DUT.u_storage.u_dmac.rd_full[2], tb_top.`DUT.u_storage.u_dmac.weight_bias_full,
     tb_top.`DUT.u_control.boundary, tb_top.m_htrans[1] & tb_top.m_hgrant, tb_top.u_fabric.dp_dut,
     tb_top.u_fabric.dp_write, beat_ok, tb_top.`DUT.u_storage.u_dmac.push,
     tb_top.`DUT.pixel_valid & tb_top.`DUT.pixel_ready, tb_top.`DUT.weight_valid & tb_top.`DUT.weight_ready,
@@ -69,7 +69,7 @@ module tb_probe #(
   // ---- where the cycles went: what the blocks themselves know, in the order of docs/performance.md 4
   wire nest = tb_top.`DUT.u_core.u_seq.u_credits.running;
   wire begins = tb_top.`DUT.u_core.u_seq.u_credits.fresh;
-  wire asks = begins || tb_top.`DUT.u_core.u_seq.u_credits.dw;
+  wire asks = tb_top.`DUT.u_core.u_seq.u_credits.w_ask;
   wire leaves = tb_top.`DUT.u_core.u_seq.u_credits.leaves;
   wire no_tile = begins && !tb_top.`DUT.u_core.u_seq.u_credits.tile_ok;
   wire no_weight = asks && (!tb_top.`DUT.u_core.u_seq.u_credits.wrow_ok ||
@@ -79,13 +79,13 @@ module tb_probe #(
   wire [3:0] at_work = tb_top.`DUT.u_control.u_runner.state;
   wire runs = at_work == 4'd3;
   wire on_way = at_work == 4'd1 || at_work == 4'd4 || at_work == 4'd5;
-  wire reads = tb_top.`DUT.u_storage.u_dmac.owed != 16'd0 ||
+  wire reads = tb_top.`DUT.u_storage.u_dmac.mst_reading ||
     tb_top.`DUT.u_storage.u_dmac.rd_want != 4'd0 ||
     (tb_top.`DUT.u_storage.u_dmac.chosen && !tb_top.`DUT.u_storage.u_dmac.cmd[`CMD_WRITE]);
   reg [31:0] busy_count, issue_count, count_weights, count_input, count_output, count_bus, count_control;
   assign spent = {count_control, count_bus, count_output, count_input, count_weights, issue_count, busy_count};
   always @(posedge clk)
-    if (tb_top.rst || tb_top.`DUT.u_host.u_perf.clear) begin
+    if (tb_top.rst || tb_top.`DUT.host[`HOST_START] || tb_top.`DUT.host[`HOST_SOFT_RESET]) begin
       {busy_count, issue_count} <= 64'd0;
       {count_weights, count_input, count_output, count_bus, count_control} <= 160'd0;
     end else if (tb_top.`DUT.u_control.busy) begin
@@ -113,7 +113,7 @@ module tb_probe #(
           localparam U = (z * N_Y + y) * N_X + t;
           assign operands[U*OPW +: OPW] = {
             tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.weight_q,
-            tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.pixel_q};
+            tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.pixel_q[7:0]};
           assign enables[U] =
             tb_top.`DUT.u_core.u_mac.u_array.g_kernel[z].g_sub[y].g_unit[t].u_unit.enable_q;
         end

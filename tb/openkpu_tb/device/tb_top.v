@@ -51,6 +51,7 @@ module tb_top #(
   parameter KEEP_WEIGHTS = 0,
   parameter FLAT_MAPS = 0,
   parameter SUM_PLANES = 0,
+  parameter OUT32 = 1,
   parameter POST_TABLES = 0,
   parameter MUL_BITS = 18,
   parameter PIX_FIFO_DEPTH = 64,
@@ -58,6 +59,7 @@ module tb_top #(
   parameter BIAS_FIFO_DEPTH = 32,
   parameter ROUNDING = 0,
   parameter GATE = 1,
+  parameter PERF = 1,
   // 1: tb_probe is there
   parameter PROBE = 0,
   // 1: the checkers of rules are there
@@ -198,9 +200,9 @@ module tb_top #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH),
     .PARAM_CHANS(PARAM_CHANS), .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES),
-    .KEEP_WEIGHTS(KEEP_WEIGHTS), .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
+    .KEEP_WEIGHTS(KEEP_WEIGHTS), .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .OUT32(OUT32), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH),
-    .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH), .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
+    .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH), .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE), .PERF(PERF)
   ) u_axi (
     .clk(clk), .rst(rst), .irq(irq), .m_axi_bid(1'b0), .m_axi_rid(1'b0), .m_axi_awid(), .m_axi_arid(),
     .m_axi_awburst(), .m_axi_awcache(), .m_axi_awprot(), .m_axi_arburst(), .m_axi_arcache(), .m_axi_arprot(),
@@ -248,9 +250,9 @@ module tb_top #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH), .PARAM_CHANS(PARAM_CHANS),
     .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES), .KEEP_WEIGHTS(KEEP_WEIGHTS),
-    .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
+    .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .OUT32(OUT32), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
-    .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE)
+    .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE), .PERF(PERF)
 `ifdef APB
   ) u_apb (
     .s_apb_psel(s_apb_psel), .s_apb_penable(s_apb_penable), .s_apb_paddr(s_apb_paddr), .s_apb_pwrite(s_apb_pwrite),
@@ -390,18 +392,29 @@ module tb_top #(
   reg  [31:0] perf_count = 32'd0;
 `ifndef NETLIST
   localparam MACS_W = $clog2(9 * N_Y * N_Z + 1) + 5;  // lowest bits of two counters
-  reg  [58:0] perf_upper;  // of a counter, what it is owed added
-  integer     k;
-  always @(posedge clk) begin
-    if (layer_done === 1'b1 && perf_count < RECORDS) begin
-      for (k = 0; k < COUNTERS; k = k + 1) begin
-        perf_upper = (`DUT.u_host.u_perf.held[k] ? `DUT.u_host.u_perf.u_copy.mem[k] : 59'd0)
-            + {58'd0, `DUT.u_host.u_perf.owed[k]};
-        perf_rec[perf_count * COUNTERS + k] <= (k == 2 || k == 3)
-            ? {perf_upper[63-MACS_W:0], `DUT.u_host.u_perf.low_macs[MACS_W*(k-2) +: MACS_W]}
-            : {perf_upper, `DUT.u_host.u_perf.low_16[5*k +: 5]};
-      end
+  generate
+    if (PERF != 0) begin : g_perf
+      reg [58:0] perf_upper;  // of a counter, what it is owed added
+      integer    k;
+      always @(posedge clk)
+        if (layer_done === 1'b1 && perf_count < RECORDS)
+          for (k = 0; k < COUNTERS; k = k + 1) begin
+            perf_upper =
+                (`DUT.u_host.g_perf.u_perf.held[k] ? `DUT.u_host.g_perf.u_perf.u_copy.mem[k] : 59'd0)
+                + {58'd0, `DUT.u_host.g_perf.u_perf.owed[k]};
+            perf_rec[perf_count * COUNTERS + k] <= (k == 2 || k == 3)
+                ? {perf_upper[63-MACS_W:0], `DUT.u_host.g_perf.u_perf.low_macs[MACS_W*(k-2) +: MACS_W]}
+                : {perf_upper, `DUT.u_host.g_perf.u_perf.low_16[5*k +: 5]};
+          end
+    end else begin : g_no_perf  // that of finished inferences alone
+      integer k;
+      always @(posedge clk)
+        if (layer_done === 1'b1 && perf_count < RECORDS)
+          for (k = 0; k < COUNTERS; k = k + 1)
+            perf_rec[perf_count * COUNTERS + k] <= (k == 10) ? {32'd0, `DUT.u_host.g_none.inferences} : 64'd0;
     end
+  endgenerate
+  always @(posedge clk) begin
     if (bd_go && bd_cmd == 4'd6)                    perf_count <= 32'd0;
     else if (layer_done === 1'b1 && perf_count < RECORDS) perf_count <= perf_count + 32'd1;
   end

@@ -28,7 +28,10 @@ module DP16KD #(
   parameter WRITEMODE_B = "NORMAL",
   parameter CLKAMUX = "CLKA",
   parameter CLKBMUX = "CLKB",
-  parameter GSR = "ENABLED"
+  parameter GSR = "ENABLED",
+  // 1: words begin with INIT, 20 bits each, the lowest 18 used; 0: unknown
+  parameter LOADED = 0,
+  parameter [20479:0] INIT = 20480'd0
 ) (
   // port A: write data, address, control, read data
   input wire DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0,
@@ -50,6 +53,8 @@ module DP16KD #(
   assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0} = dob;
 
   reg [17:0] mem[0:1023];
+  integer w;
+  initial if (LOADED != 0) for (w = 0; w < 1024; w = w + 1) mem[w] = INIT[20*w+:18];
 
   // place of a port's bit k in the 18 bits of its word: nine a byte where parity counts
   function integer place(input integer width, input [13:0] ad, input integer k);

@@ -23,7 +23,7 @@ from openkpu_tb.device.write_rules import RULES
 PLAN = ROOT / "tb" / "plan" / "testplan.toml"
 KEYS = {"title", "source", "covers", "tests", "points"}
 CHECKERS = ("slave", "master", "arbiter")
-DECORATORS = ("cocotb.test", "block_test", "checked", "pyuvm.test", "claim")
+DECORATORS = ("cocotb.test", "block_test", "checked", "pyuvm.test")
 
 
 class PlanError(ValueError):

@@ -57,9 +57,11 @@ def parameters(
     """Parameters of tb_top.
 
     ``storage_bytes`` and ``layers``, whose counters are recorded, are parameters only where they
-    are beyond what every build has room for. ``more``: PROBE, GATE, CHECK.
+    are beyond what every build has room for. ``more``: PROBE, GATE, CHECK, PERF. Commands read the
+    counters: without PERF the build has them, and is the device in all else.
     """
-    found = {**config.parameters, "ROUNDING": rounding, "STORE_DEPTH": LEAST_DEPTH, **more}
+    own = {name: value for name, value in config.parameters.items() if name != "PERF"}
+    found = {**own, "ROUNDING": rounding, "STORE_DEPTH": LEAST_DEPTH, **more}
     if storage_depth(storage_bytes) > BUILT_DEPTH[sim]:
         found["STORE_DEPTH"] = storage_depth(storage_bytes)
     if layers > BUILT_LAYERS[sim]:

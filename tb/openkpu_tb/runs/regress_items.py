@@ -110,7 +110,7 @@ def seed_of(first: int, number: int) -> int:
 
 def kinds_of(config: Config) -> list[str]:
     """Those of ITEM_KINDS that a configuration runs."""
-    absent = {"float16": not config.fp16_lanes}
+    absent = {"float16": not config.fp16_lanes, "product": not config.out32}
     absent |= dict.fromkeys(("pool", "graph"), not config.pool_lanes)
     return [kind for kind in ITEM_KINDS if not absent.get(kind)]
 
@@ -170,6 +170,7 @@ def _case(
             weight_rows=config.wbuf_rows,
             n_z=config.n_z,
             pools=config.pool_lanes > 0,
+            sums=config.out32 > 0,
             bus_bytes=config.bus_bytes,
             first=number == 0,
             last=number == len(network.layers) - 1,
@@ -405,7 +406,9 @@ def _network(rng: np.random.Generator, config: Config, budget: Budget) -> Networ
         two_maps=on_maps if rng.random() < 0.5 else None,
         one_map=on_map if rng.random() < 0.5 and config.pool_lanes else None,
     )
-    if rng.random() < 0.2:  # sums of 32 bits at the end, or between: planes are channels
+    if (
+        rng.random() < 0.2 and config.out32
+    ):  # sums of 32 bits at the end, or between: planes are channels
         _add_product(rng, network, shape)
     network.place(config.ai_ram_rows)
     return network
@@ -417,7 +420,8 @@ def _list(rng: np.random.Generator, config: Config, budget: Budget) -> Network:
     most = (4, 6, 10) if small else (9, 13, 66)
     shape = tuple(int(rng.integers(1, n)) for n in most)
     all_kinds = ALL_KINDS if config.fp16_lanes else KINDS_OF_TASKS
-    all_kinds = [kind for kind in all_kinds if kind != "pool" or config.pool_lanes]
+    needs = {"pool": config.pool_lanes, "product": config.out32}
+    all_kinds = [kind for kind in all_kinds if needs.get(kind, 1)]
     kinds = [str(kind) for kind in rng.choice(all_kinds, int(rng.integers(2, 13)))]
     rows = config.ai_ram_rows if rng.random() < 0.5 else min(FEW_ROWS, config.ai_ram_rows)
     try:

@@ -95,9 +95,6 @@ class Cursor:
     def u8(self, what: str) -> int:
         return self.read("B", what)[0]
 
-    def u16(self, what: str) -> int:
-        return self.read("H", what)[0]
-
     def u32(self, what: str) -> int:
         return self.read("I", what)[0]
 

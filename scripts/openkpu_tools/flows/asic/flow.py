@@ -47,14 +47,14 @@ MACROS = ("ram_1r1w", "ram_1r1w_async", "ai_ram")  # modules that are memories
 DEPTH = 2  # levels of boxes in the table
 
 
-def commands() -> list[str]:
+def commands(top: str = "openkpu_top", *, flatten: bool = False) -> list[str]:
     """Yosys commands from the device to cells of the library, memories left out."""
-    library = LIBRARY.name
+    library, flat = LIBRARY.name, "-flatten " if flatten else ""
     return [
-        "hierarchy -top openkpu_top",
+        f"hierarchy -top {top}",
         *(f"blackbox =*\\\\{name}" for name in MACROS),
         *(f"blackbox =*\\\\{name}\\\\*" for name in MACROS),
-        "synth -booth -noabc -extra-map +/choices/kogge-stone.v -top openkpu_top",
+        f"synth {flat}-booth -noabc -extra-map +/choices/kogge-stone.v -top {top}",
         f"dfflibmap -liberty {library}",
         f"abc -liberty {library} -script +{';'.join(MAP).replace(' ', ',')}",
         "setundef -zero",
@@ -192,6 +192,14 @@ def asic_judged(found: dict, args: argparse.Namespace) -> int:
     return int(bad)
 
 
+def expect_tools() -> None:
+    """UsageError unless OpenSTA and the library are installed."""
+    for what, there in (("sta", shutil.which("sta")), (LIBRARY, LIBRARY.exists())):
+        if not there:
+            hint = "expected Debian's packages opensta and qflow-tech-osu018"
+            raise command.UsageError(f"{what} is not there, {hint}")
+
+
 def asic_arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
     return silicon_record.checked(registry.parse_command("asic", argv))
@@ -201,10 +209,7 @@ def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when a tool fails or a figure is worse, 2 for a bad request."""
     args = asic_arguments(argv)
     config = configs.load_config(args.config)
-    for what, there in (("sta", shutil.which("sta")), (LIBRARY, LIBRARY.exists())):
-        if not there:
-            hint = "expected Debian's packages opensta and qflow-tech-osu018"
-            raise command.UsageError(f"{what} is not there, {hint}")
+    expect_tools()
     silicon_record.expect(BASELINE, config.name, args.baseline)
     print(f"{config.name} in standard cells ...", flush=True)
     try:

@@ -27,6 +27,7 @@ from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.core.registers import AI, FIFO_DATA_OUT, Ctrl
 from openkpu_tb.device.device import DeviceError, Tables
 from openkpu_tb.device.inference_stream import WIDEST, finish_stream
+from openkpu_tb.device.simulation import SLOW
 from openkpu_tb.handle import Handle
 
 LIMIT = 2_000_000  # cycles of any single wait
@@ -49,7 +50,7 @@ SMALL = Sizes(Limits(channels=6, size=12), (4, 9, 12), 3, 3)
 
 def sizes() -> Sizes:
     """Those for the simulator that runs."""
-    return SMALL if "icarus" in cocotb.SIM_NAME.lower() else LARGE
+    return SMALL if SLOW else LARGE
 
 
 class DeviceSequence(uvm_sequence):

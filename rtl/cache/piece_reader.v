@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// piece_reader: reads a feature map from the AI RAM and emits it as dense bytes, up to four a cycle.
+//
+// How it works: the small arrays' result_reader, without places for words of the AI RAM. A read is
+// made for what the present bus word lacks, as far as it lies in one line and in one block of 16 bytes
+// (byte_walk); a word is read again for its next bytes. Of the four bytes from the first one on
+// each comes from the quarter that has it; they are rotated to their place in the bus word, which is
+// in a ring of eight. Of a map of planes each read gives a byte. A register follows the ring: with the
+// bytes behind the last one zero, for the storage; a second one makes words of 64 bits for the host.
+// Handshake: begin_map, a pulse, takes the place of the map, and start in the next cycle the map,
+// whose size must be stable from there on. dest 0 sends 64-bit words to result_*, dest 1 bus words to
+// store_*. unload_req is held until unload_gnt, and the data of the word are taken in the next cycle.
+// done pulses after the last word was accepted. stop (level or pulse) ends everything at once.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module piece_reader (
+    // clock, synchronous reset, stop
+    input  wire         clk,
+    input  wire         rst,
+    input  wire         stop,
+    // map to send: first row, channels - 1, height - 1, width - 1; words of four planes, rows from a
+    // channel group to the next; where to
+    input  wire         begin_map,
+    input  wire         start,
+    input  wire [ 14:0] base_row,
+    input  wire [  9:0] chans_m1,
+    input  wire [  8:0] height_m1,
+    input  wire [  9:0] width_m1,
+    input  wire         words,
+    input  wire [ 13:0] apart,
+    input  wire         dest,
+    // read port of the AI RAM
+    output wire         unload_req,
+    output wire [ 16:0] unload_word,
+    input  wire         unload_gnt,
+    input  wire [127:0] unload_data,
+    // the read that is made is the last one of its channel
+    output wire         chan_end,
+    // to the result FIFO of the host
+    output wire         result_valid,
+    input  wire         result_ready,
+    output wire [ 63:0] result_data,
+    // to the write channel of the DMAC
+    output wire         store_valid,
+    input  wire         store_ready,
+    output wire [ 31:0] store_data,
+    // state
+    output reg          busy,
+    output reg          done
+);
+
+  // ---- reads: bytes of the present bus word that were asked for, its place in the ring
+  reg asking;
+  reg [1:0] fill;
+  reg [2:0] into;
+  // words of the ring before this one are there; the next one to leave
+  reg [2:0] there, from;
+  wire [3:0] at;
+  wire [1:0] count_m1;
+  wire walk_chan_end, last;
+  wire [2:0] used = into - from;
+  wire [2:0] fill_next = {1'b0, fill} + {1'b0, count_m1} + 3'd1;
+  wire step = unload_req && unload_gnt;
+  assign unload_req = asking && used < 3'd6;
+  assign chan_end   = step && walk_chan_end;
+
+  byte_walk #(
+      .PLANES(1)
+  ) u_walk (
+      .clk      (clk),
+      .start    (begin_map),
+      .base_row (base_row),
+      .chans_m1 (chans_m1),
+      .height_m1(height_m1),
+      .width_m1 (width_m1),
+      .words    (words),
+      .apart    (apart),
+      .next     (step),
+      .most_m1  (words ? 2'd0 : ~fill),
+      .block    (unload_word),
+      .at       (at),
+      .count_m1 (count_m1),
+      .chan_end (walk_chan_end),
+      .last     (last)
+  );
+
+  // ---- the read that is made: quarter of the word for each byte modulo four, rotation, bytes of the
+  // bus word, place in the ring
+  reg flight;
+  reg [7:0] quarter;
+  reg [1:0] turn;
+  reg [3:0] lanes;
+  reg [2:0] place;
+  wire [3:0] first_lanes = 4'hF << fill;
+  wire [3:0] last_lanes = ~(4'hE << (fill + count_m1));
+  always @(posedge clk) begin
+    if (step) begin
+      quarter <= {
+        at[3:2], at[3:2] + {1'b0, &at[1:0]}, at[3:2] + {1'b0, at[1]}, at[3:2] + {1'b0, |at[1:0]}
+      };
+      turn <= fill - at[1:0];
+      lanes <= first_lanes & last_lanes;
+      place <= into;
+    end
+  end
+
+  // ---- the bytes, and the ring
+  wire [31:0] piece, by_one, turned, ring;
+  assign by_one = turn[0] ? {piece[23:0], piece[31:24]} : piece;
+  assign turned = turn[1] ? {by_one[15:0], by_one[31:16]} : by_one;
+  genvar g;
+  generate
+    for (g = 0; g < 4; g = g + 1) begin : g_lane
+      wire [1:0] q = quarter[2*g+:2];
+      assign piece[8*g+:8] = q[1] ? (q[0] ? unload_data[96+8*g+:8] : unload_data[64+8*g+:8]) :
+          q[0] ? unload_data[32+8*g+:8] : unload_data[8*g+:8];
+      ram_1r1w_async #(
+          .WIDTH(8),
+          .DEPTH(8)
+      ) u_ring (
+          .clk  (clk),
+          .we   (flight && lanes[g]),
+          .waddr(place),
+          .wdata(turned[8*g+:8]),
+          .raddr(from),
+          .rdata(ring[8*g+:8])
+      );
+    end
+  endgenerate
+
+  // ---- the way out: high follows the ring, low makes a pair of it for the host
+  reg dest_now, high_valid, low_valid;
+  reg [31:0] high, low;
+  wire over = !asking && !flight && there == from;  // everything has left the ring
+  wire final_word = !asking && !flight && there == from + 3'd1;
+  wire pair = low_valid && (high_valid || over);
+  wire go = high_valid && (dest_now ? store_ready : !low_valid || result_ready);
+  wire load = there != from && (go || !high_valid);
+  wire finish = busy && over && (dest_now ? high_valid && store_ready : pair && result_ready);
+  wire [3:0] ends = (fill == 2'd0) ? 4'd0 : 4'hF << fill;  // bytes behind the last one
+  wire drop = rst || stop || start;
+  generate
+    for (g = 0; g < 4; g = g + 1) begin : g_high
+      always @(posedge clk) begin
+        if (drop || (go && !load) || (load && final_word && ends[g])) high[8*g+:8] <= 8'd0;
+        else if (load) high[8*g+:8] <= ring[8*g+:8];
+      end
+    end
+  endgenerate
+  always @(posedge clk) begin
+    if (!low_valid) low <= high;
+  end
+  assign store_valid  = high_valid && dest_now;
+  assign store_data   = high;
+  assign result_valid = pair && !dest_now;
+  assign result_data  = {high, low};
+
+  always @(posedge clk) begin
+    if (drop) begin
+      fill       <= 2'd0;
+      into       <= 3'd0;
+      there      <= 3'd0;
+      from       <= 3'd0;
+      flight     <= 1'b0;
+      high_valid <= 1'b0;
+      low_valid  <= 1'b0;
+      done       <= 1'b0;
+    end else begin
+      fill       <= step ? fill_next[1:0] : fill;
+      into       <= into + {2'd0, step && (fill_next[2] || last)};
+      there      <= into;
+      from       <= from + {2'd0, load};
+      flight     <= step;
+      high_valid <= load || (high_valid && !go);
+      low_valid  <= !dest_now && ((low_valid && !(pair && result_ready)) || (!low_valid && go));
+      done       <= finish;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (rst || stop) begin
+      busy     <= 1'b0;
+      asking   <= 1'b0;
+      dest_now <= 1'b0;
+    end else begin
+      busy     <= (busy || start) && !finish;
+      asking   <= (asking || start) && !(step && last);
+      dest_now <= start ? dest : dest_now;
+    end
+  end
+
+endmodule
+
+`resetall

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// piece_writer: writes the pixel stream (dense bytes, c, y, x order) into the AI RAM, up to four bytes a cycle.
+//
+// How it works: the small arrays' pixel_writer, without a byte ring and without a word of its own.
+// A bus word waits in a register. Each cycle takes of it what lies in one line and in one block of 16
+// bytes (byte_walk); the word is rotated to its place, and the byte enables choose the block's bytes.
+// So a bus word costs a cycle, and one more where a block or a line ends within it.
+// Handshake: start (one cycle, ignored while busy) begins a map; pixel_ready only while busy, bytes
+// beyond the map wait for the next start. A piece is offered with load_req until the cycle with
+// load_gnt. done pulses after the last piece was accepted. stop (level or pulse) drops everything.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module piece_writer (
+    // clock, synchronous reset, stop
+    input  wire         clk,
+    input  wire         rst,
+    input  wire         stop,
+    // map to load: first row, channels - 1, height - 1, width - 1
+    input  wire         start,
+    input  wire [ 14:0] base_row,
+    input  wire [ 13:0] chans_m1,
+    input  wire [  8:0] height_m1,
+    input  wire [  9:0] width_m1,
+    // pixel stream of the DMAC
+    input  wire         pixel_valid,
+    output wire         pixel_ready,
+    input  wire [ 31:0] pixel_data,
+    input  wire [  1:0] pixel_off,
+    input  wire [  2:0] pixel_cnt,
+    // write port of the AI RAM: the same four bytes in each quarter of a word
+    output wire         load_req,
+    output reg  [ 16:0] load_word,
+    output reg  [ 15:0] load_be,
+    output wire [127:0] load_data,
+    input  wire         load_gnt,
+    // state
+    output wire         busy,
+    output reg          done
+);
+
+  // the map, registered on the way from the control to the walk
+  reg [13:0] chans;
+  reg [ 8:0] height;
+  reg [ 9:0] width;
+  // begun: the walk is set up; filling: steps are to be taken; out_valid: a piece waits for its grant
+  reg begun, filling, out_valid, out_last;
+  reg [31:0] out_data;
+  // the bus word, the first byte of it that is still to be written, such bytes - 1
+  reg have;
+  reg [31:0] beat;
+  reg [1:0] from;
+  reg [1:0] left_m1;
+
+  wire [16:0] block;
+  wire [3:0] at;
+  wire [1:0] count_m1;
+  wire last, chan_end;
+
+  wire go = start && !busy;
+  wire step = filling && have && (!out_valid || load_gnt);
+  wire beat_end = step && count_m1 == left_m1;
+  wire take = pixel_valid && pixel_ready;
+  assign pixel_ready = filling && (!have || beat_end);
+  assign busy = begun || filling || out_valid;
+
+  always @(posedge clk) begin
+    if (go) begin
+      chans  <= chans_m1;
+      height <= height_m1;
+      width  <= width_m1;
+    end
+  end
+
+  byte_walk #(
+      .CHAN(14)
+  ) u_walk (
+      .clk      (clk),
+      .start    (go),
+      .base_row (base_row),
+      .chans_m1 (chans),
+      .height_m1(height),
+      .width_m1 (width),
+      .words    (1'b0),
+      .apart    (14'd0),
+      .next     (step),
+      .most_m1  (left_m1),
+      .block    (block),
+      .at       (at),
+      .count_m1 (count_m1),
+      .chan_end (chan_end),
+      .last     (last)
+  );
+
+  // ---- byte i of the word goes to the bytes i + turn of each quarter, modulo four
+  wire [ 1:0] turn = at[1:0] - from;
+  wire [31:0] by_one = turn[0] ? {beat[23:0], beat[31:24]} : beat;
+  wire [31:0] turned = turn[1] ? {by_one[15:0], by_one[31:16]} : by_one;
+  // bytes from the beginning of the quarter on where the piece begins, into the next one
+  wire [ 6:0] bytes = ~(7'h7E << count_m1) << at[1:0];
+  wire [15:0] be;
+  genvar g;
+  generate
+    for (g = 0; g < 16; g = g + 1) begin : g_be
+      localparam integer QUARTER_I = g / 4;
+      localparam [1:0] QUARTER = QUARTER_I[1:0];
+      localparam [1:0] BEFORE = QUARTER - 2'd1;
+      wire here = bytes[g%4] && at[3:2] == QUARTER;
+      if (g < 4 || g % 4 == 3) begin : g_here
+        assign be[g] = here;
+      end else begin : g_next
+        assign be[g] = here || (bytes[4+g%4] && at[3:2] == BEFORE);
+      end
+    end
+  endgenerate
+
+  always @(posedge clk) begin
+    if (rst || stop) begin
+      begun     <= 1'b0;
+      filling   <= 1'b0;
+      have      <= 1'b0;
+      out_valid <= 1'b0;
+      done      <= 1'b0;
+    end else begin
+      begun     <= go;
+      filling   <= begun || (filling && !(step && last));
+      have      <= take || (have && !beat_end);
+      out_valid <= step || (out_valid && !load_gnt);
+      done      <= out_valid && load_gnt && out_last;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (take) beat <= pixel_data;
+    if (take || step) begin
+      from    <= take ? pixel_off : from + count_m1 + 2'd1;
+      left_m1 <= take ? pixel_cnt[1:0] - 2'd1 : left_m1 - count_m1 - 2'd1;
+    end
+  end
+
+  always @(posedge clk) begin
+    if (step) begin
+      out_last  <= last;
+      load_word <= block;
+      load_be   <= be;
+      out_data  <= turned;
+    end
+  end
+
+  assign load_req  = out_valid;
+  assign load_data = {4{out_data}};
+
+  wire unused = &{1'b0, chan_end, pixel_cnt};
+
+endmodule
+
+`resetall

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ahb_beats: holds the burst commands of the AHB master until they have ended, and makes beats of
+// them.
+//
+// How it works: a memory of four rows, and three running numbers whose lower bits are rows: of the
+// command that comes next, of the one whose beats are made, and of the oldest one. Address and data
+// stage hold two beats, so not more than two commands lie between the last two numbers; not more than
+// two lie behind them, so four rows are enough. A command that has not ended is still in its row: the
+// next beat can be one that was made before.
+// Handshake: the DMAC waits for cmd_ready, which depends on registers alone: at most one command waits
+// behind the one whose beats are made. The next beat is valid with beat_valid; `step` goes on to the
+// one behind it, `back` goes back to a beat of the oldest command, `second` to the first beat of the
+// command behind that: one of the three in a cycle.
+
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module ahb_beats #(
+    // derived, not to be set: width of the tag that comes back with the beats
+    parameter TAG_W = 1
+) (
+    // clock, synchronous reset, drop all commands
+    input  wire             clk,
+    input  wire             rst,
+    input  wire             clear,
+    // burst commands
+    input  wire             cmd_valid,
+    output wire             cmd_ready,
+    input  wire             cmd_write,
+    input  wire [     31:0] cmd_addr,
+    input  wire [      4:0] cmd_beats,
+    input  wire [      2:0] cmd_size,
+    input  wire             cmd_wpop,
+    input  wire [TAG_W-1:0] cmd_tag,
+    // the next beat: of the oldest command, first of its command, this and those behind it, ...,
+    // takes a word of write data
+    output wire             beat_valid,
+    output wire             beat_oldest,
+    output wire             beat_first,
+    output wire [      4:0] beat_rem,
+    output wire             beat_write,
+    output wire [     31:0] beat_addr,
+    output wire [      2:0] beat_size,
+    output wire             beat_pop,
+    // to another one; the beat to go back to
+    input  wire             step,
+    input  wire             second,
+    input  wire             back,
+    input  wire             back_first,
+    input  wire [      4:0] back_rem,
+    input  wire [      9:0] back_low,
+    // the oldest command: its block of 1 KiB and its tag; it has ended
+    output wire [     21:0] old_block,
+    output wire [TAG_W-1:0] old_tag,
+    input  wire             old_leaves,
+    // a row holds a read
+    output wire             reading
+);
+
+  // -------------------------------------------------------------------------------------------
+  // commands
+  // -------------------------------------------------------------------------------------------
+  reg  [ 2:0] put;
+  reg  [ 2:0] gen;
+  reg  [ 2:0] old;
+  wire [ 2:0] queued = put - gen;
+  wire [ 2:0] old_next = old + 3'd1;
+  wire        enter = cmd_valid && cmd_ready;
+  wire        ends = step && beat_rem == 5'd1;
+  wire [31:0] addr;
+  wire [ 4:0] beats;
+  wire        wpop;
+
+  assign cmd_ready   = queued[2:1] == 2'd0;
+  assign beat_valid  = queued != 3'd0;
+  assign beat_oldest = gen == old;
+
+  always @(posedge clk) begin
+    if (rst || clear) begin
+      put <= 3'd0;
+      gen <= 3'd0;
+      old <= 3'd0;
+    end else begin
+      put <= put + {2'd0, enter};
+      gen <= back ? old : second ? old_next : gen + {2'd0, ends};
+      old <= old_leaves ? old_next : old;
+    end
+  end
+
+  // what beats are made of, and what the answers of the oldest command need
+  ram_1r1w_async #(
+      .WIDTH(42),
+      .DEPTH(4)
+  ) u_next (
+      .clk  (clk),
+      .we   (enter),
+      .waddr(put[1:0]),
+      .wdata({cmd_wpop, cmd_size, cmd_beats, cmd_addr, cmd_write}),
+      .raddr(gen[1:0]),
+      .rdata({wpop, beat_size, beats, addr, beat_write})
+  );
+
+  ram_1r1w_async #(
+      .WIDTH(TAG_W + 22),
+      .DEPTH(4)
+  ) u_oldest (
+      .clk  (clk),
+      .we   (enter),
+      .waddr(put[1:0]),
+      .wdata({cmd_tag, cmd_addr[31:10]}),
+      .raddr(old[1:0]),
+      .rdata({old_tag, old_block})
+  );
+
+  // rows that hold reads
+  reg  [3:0] reads;
+  wire [3:0] put_row = {4{enter && !cmd_write}} & (4'd1 << put[1:0]);
+  wire [3:0] old_row = {4{old_leaves}} & (4'd1 << old[1:0]);
+  always @(posedge clk) begin
+    if (rst || clear) reads <= 4'd0;
+    else reads <= put_row | (reads & ~old_row);
+  end
+  assign reading = reads != 4'd0;
+
+  // -------------------------------------------------------------------------------------------
+  // position inside the command, which has begun; a command does not leave its block of 1 KiB
+  // -------------------------------------------------------------------------------------------
+  reg       started;
+  reg [9:0] rest_low;
+  reg [4:0] rest_rem;
+
+  assign beat_first = !started;
+  assign beat_addr  = {addr[31:10], started ? rest_low : addr[9:0]};
+  assign beat_rem   = started ? rest_rem : beats;
+  assign beat_pop   = beat_write && wpop;
+
+  always @(posedge clk) begin
+    if (rst || clear) started <= 1'b0;
+    else started <= back ? !back_first : !second && (step ? !ends : started);
+  end
+  always @(posedge clk) begin
+    rest_low <= back ? back_low : step ? beat_addr[9:0] + (10'd1 << beat_size) : rest_low;
+    rest_rem <= back ? back_rem : step ? beat_rem - 5'd1 : rest_rem;
+  end
+
+endmodule
+
+`resetall

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A configuration with other parameters than configs.toml gives it, named on the command line.
+
+The names are those of the Verilog top module (docs/integration.md 3): those of configurations, and
+those that a configuration leaves at the RTL's defaults.
+"""
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Iterable
+
+from openkpu import configs
+from openkpu_tools import command
+
+# parameters of the device that configs.toml does not have: their values
+BESIDE = {"GATE": (0, 1), "ROUNDING": (0, 1, 2), "PRIVILEGED": (0, 1)}
+KEYS = {configs.verilog_name(key): key for key in configs.KEYS}  # parameter -> key of configs.toml
+Changes = Iterable[tuple[str, int]]  # parameters with their values
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """``config`` has the changes that are a configuration's, ``beside`` has the others."""
+
+    config: configs.Config
+    changes: tuple[tuple[str, int], ...] = ()
+    beside: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of the table of configs.toml."""
+        return self.config.name
+
+    @property
+    def words(self) -> str:
+        """The changes as they are typed; "" without any."""
+        return " ".join(f"{name}={value}" for name, value in self.changes)
+
+    @property
+    def title(self) -> str:
+        """For a reader."""
+        return f"{self.name}, {self.words}" if self.changes else self.name
+
+    @property
+    def stem(self) -> str:
+        """For names of files."""
+        return "_".join([self.name, *(f"{name.lower()}_{value}" for name, value in self.changes)])
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Parameters of the Verilog top module."""
+        return {**self.config.parameters, **dict(self.beside)}
+
+
+def variant(config: configs.Config, changes: Changes) -> Variant:
+    """UsageError for a name that there is not, or twice, and for what the RTL refuses."""
+    found: dict[str, int] = {}
+    for name, value in changes:
+        if name not in KEYS and name not in BESIDE:
+            known = [*KEYS, *BESIDE]
+            near = difflib.get_close_matches(name.upper(), known, 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else f"expected {command.any_of(known)}"
+            raise command.UsageError(f"{_given(name, value)}: unknown parameter, {hint}")
+        if name in found:
+            raise command.UsageError(f"{_given(name, value)}: {name} is given twice, expected once")
+        if name in BESIDE and value not in BESIDE[name]:
+            legal = command.any_of(BESIDE[name])
+            raise command.UsageError(f"{_given(name, value)}: expected {legal}")
+        found[name] = value
+    own = {KEYS[name]: value for name, value in found.items() if name in KEYS}
+    other = dataclasses.replace(config, **own)
+    values = {key: getattr(other, key) for key in configs.KEYS}
+    if trouble := configs.illegal(values):
+        raise command.UsageError(f"{command.option('params')}: {_in_verilog(trouble)}")
+    beside = tuple((name, value) for name, value in found.items() if name in BESIDE)
+    return Variant(other, tuple(found.items()), beside)
+
+
+def _given(name: str, value: int) -> str:
+    return command.option("params", f"{name}={value}")
+
+
+def _in_verilog(text: str) -> str:
+    """What is said of keys of configs.toml, of parameters."""
+    names = "|".join(configs.KEYS)
+    return re.sub(rf"\b({names})\b", lambda found: configs.verilog_name(found[1]), text)
