@@ -24,7 +24,6 @@ OPTIONAL = ("pool_lanes", *(key for key in DEFAULTS if key != "mul_bits"))
 SWITCHES = ("keep_weights", "flat_maps", "sum_planes", "out32", "post_tables", "perf")
 LEAST_FP16 = 4  # lanes
 FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
-QUEUE_LANES, MOST_QUEUE = 4, 4  # lanes for each layer between decoder and array; so many layers
 FP16_COLUMNS = 32  # of a product of float16, at a time
 N_X = 9  # width of the reduction: nine taps, or nine channels
 CONFIGS = ROOT / "configs.toml"
@@ -71,11 +70,6 @@ class Config:
     def macs(self) -> int:
         """Multipliers of the array."""
         return N_X * self.n_y * self.n_z
-
-    @property
-    def layer_queue(self) -> int:
-        """Layers between decoder and array, the one at work among them (``control``'s QUEUE)."""
-        return max(1, min(MOST_QUEUE, self.n_y * self.n_z // QUEUE_LANES))
 
     @property
     def bus_bytes(self) -> int:

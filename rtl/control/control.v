@@ -38,10 +38,7 @@ module control #(
     parameter FLAT        = 0,
     // channels whose parameters there is room for
     parameter PARAM_CHANS = 2048,
-    // derived, not to be set: layers between decoder and array, one for every four lanes: a small array
-    // computes longer than the weights and tables of a later layer take
-    parameter QUEUE       = (N_Y * N_Z < 8) ? 1 : (N_Y * N_Z < 16) ? 2 : 4,
-    // widths of a bus offset and a count
+    // derived, not to be set: widths of a bus offset and a count
     parameter OW          = $clog2(AHB_W / 8),
     parameter CW          = OW + 1
 ) (
@@ -300,8 +297,7 @@ module control #(
   dispatcher #(
       .N_Z      (N_Z),
       .WBUF_ROWS(WBUF_ROWS),
-      .PAR_ROWS (PARAM_CHANS / N_Z),
-      .QUEUE    (QUEUE)
+      .PAR_ROWS (PARAM_CHANS / N_Z)
   ) u_dispatch (
       .clk(clk),
       .rst(rst),

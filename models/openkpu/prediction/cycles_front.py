@@ -20,6 +20,7 @@ from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.prediction.cycles_shape import POOL, Shape
 
 # layer_decode: steps of its table, besides those of the blocks
+QUEUE = 4  # layers between decoder and array, the one at work among them
 STEPS_EARLY = 15  # from the fifth word on
 STEPS = 30  # from the last word on
 STEPS_FC = 11  # more of a vector, whose length is divided
@@ -174,7 +175,7 @@ class Front:
         """Read for one layer after the other: words, tables, weights; True: who goes on has to
         release something first."""
         given: float = 0  # all have taken the layer before
-        queue = self.config.layer_queue
+        queue = QUEUE
         for number, shape in enumerate(self.shapes):
             while len(self.pops) < number - queue:
                 yield self._next()
@@ -328,7 +329,7 @@ class Front:
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""
         at = self.until(self.decoded, layer)
-        queue = self.config.layer_queue  # a layer walks through as many places
+        queue = QUEUE  # a layer walks through as many places
         if layer >= queue:
             at = max(at, self.pops[layer - queue] + 1)
         return max(at + queue, self.pops[layer - 1] + 1 if layer else 0)
