@@ -51,9 +51,9 @@ def piece(pool: int) -> int:
 
     Lines have 16 pixels at most, so that the rest of a wider word belongs to other channels.
     """
-    if option("N_Y", 4) * option("N_Z", 4) < 8 and option("PATH", 64) == 16:
-        return 4
     pooled = pool != 0 and pool not in PICKS
+    if option("N_Y", 4) * option("N_Z", 4) < 8 and option("PATH", 64) == 16:
+        return 1 if pooled else 4
     return 8 if pooled and option("PATH", 64) == 16 else 16
 
 
