@@ -35,6 +35,7 @@ GOOD = {  # what else a command needs to get to a file: by command and argument
     ("quantise", "calibration"): ["f.onnx"],
     ("export", "model"): [],
     ("soc", "model"): [],
+    ("board", "model"): [],
     ("judge", "model"): [],
     ("predict", "model"): [],
     ("predict", "calibration"): ["--model", "f.onnx"],
@@ -57,6 +58,7 @@ LARGE |= {("sim", "vectors"), ("gates", "netlist"), ("testplan", "results")}
 OTHERS = {
     *(("sim", name) for name in ("png", "report", "output", "html")),
     *(("compile", name) for name in ("output", "html")),
+    ("board", "out"),
     *(("quantise", name) for name in ("output", "report")),
     *(("export", "output"), ("register-formats", "out")),
     *(("predict", "report"), ("stream", "report"), ("stalls", "png"), ("kmodel", "png")),

@@ -204,7 +204,6 @@ class Bench(BlockBench):
             getattr(dut, name).value = int(random.random() < self.p_take)
         unload = self.moves["unload"]
         dut.store_done.value = int(unload is not None and unload.due == 0)
-        dut.pixel_last.value = random.getrandbits(1)
         self.pixels.drive(self.p_take)
 
     # ---- what comes out

@@ -151,7 +151,6 @@ class Bench(BlockBench):
     def _stream(self) -> None:
         for stream, name in zip(self.streams, ("weight", "bias"), strict=True):
             stream.drive(self.p_in)
-            getattr(self.dut, f"{name}_last").value = random.getrandbits(1)
             if not stream.on:
                 stream.data.value = random.getrandbits(8 * stream.lanes)
                 stream.off.value = random.randrange(stream.lanes)
