@@ -290,8 +290,7 @@ def test_a_store_waits_for_what_goes_before() -> None:
 
 
 def test_a_map_of_words_takes_a_read_of_each_plane() -> None:
-    """Lines of 14 sums of 32 bits are four parts, sixteen reads, on a path of 16 bytes; small arrays
-    read a byte a cycle."""
+    """Lines of 14 sums of 32 bits: sixteen reads on a path of 16 bytes, small arrays one a byte."""
     found = {}
     for name in ("small", "nano"):
         config = configs.load_config(name)
