@@ -194,14 +194,14 @@ module layer_alu #(
       .rdata(right_file)
   );
 
-  // ---- checks; the memories have powers of two of rows
-  localparam RL = $clog2(AI_RAM_ROWS);
+  // ---- checks; the weight buffer has a power of two of rows
+  localparam [17:0] ROWS = AI_RAM_ROWS[17:0];
   localparam WL = $clog2(WBUF_ROWS);
   localparam [32:0] AI_RAM_BYTES = AI_RAM_ROWS * 64;
   reg [1:0] far;  // distances beyond 14 bits
   reg below, behind, placed;
   wire high = product[35:18] != 18'd0;
-  wire ends_behind = sum[17:RL+1] != {(17 - RL) {1'b0}} || (sum[RL] && sum[RL-1:0] != {RL{1'b0}});
+  wire ends_behind = sum > ROWS;
   wire crowded = sum[17:WL+1] != {(17 - WL) {1'b0}} || (sum[WL] && sum[WL-1:0] != {WL{1'b0}});
   wire [32:0] kept_end = {1'b0, desc[`DESC_WADDR]} + {10'd0, product[22:0]} + {16'd0, wlast};
   wire behind_ram = (KEEP != 0) && kept_end > AI_RAM_BYTES;
@@ -259,10 +259,20 @@ module layer_alu #(
       steps <= |(dest & `TO_S) ? result : steps;
       groups <= |(dest & `TO_G) ? result[10:0] : groups;
       below <= |(dest & `TO_BELOW) ? !carry : |(dest & `TO_BELOW_TOO) ? below && !carry : below;
+    end
+  end
+  // a pooling task has no weights
+  always @(posedge clk) begin
+    if (rst || clear) begin
+      {wlen, wlast} <= 34'd0;
+      addc <= 36'd0;
+    end else if (run) begin
       wlen <= to_wlen ? result[16:0] : wlen;
       wlast <= |(dest & `TO_WLAST) ? result[16:0] : wlast;
       addc[17:0] <= |(dest & `TO_ADDC) ? product[17:0] : addc[17:0];
       addc[35:18] <= |(dest & `TO_ADDC_HIGH) ? result : addc[35:18];
+    end else begin
+      wlen <= wlen;
     end
   end
   wire to_ics = run && |(dest & `TO_ICS) && !apart[0];

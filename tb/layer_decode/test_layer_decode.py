@@ -120,7 +120,7 @@ async def overlaps(bench: Bench) -> None:
         assert seen.get((name, True, refused), 0) > 3, f"{name}: {seen}"
 
 
-ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=4096, weight_bits=8, tile_rows=64)
+ODD = Sizes(n_y=4, n_z=8, wbuf_rows=64, ram_rows=3001, weight_bits=8, tile_rows=64)
 
 
 @pytest.mark.tier(
