@@ -75,7 +75,8 @@ async def constant_terms(bench: Bench, dut) -> None:
     dut.eight_bit.value = 1
     for c in (1, 2, 1024, 1025, 8191, 9 * min(1024, bench.sizes.wbuf_rows)):
         for add in (1, -1, (1 << 35) - 1, -(1 << 35), 1 << 17, -(1 << 18), random.getrandbits(35)):
-            arg = LayerArg.make(c, 1, 1, 1, kernel=1).replace(arg_add=add, image_dst_addr=4095)
+            last = min(4095, bench.sizes.ram_rows - 1)
+            arg = LayerArg.make(c, 1, 1, 1, kernel=1).replace(arg_add=add, image_dst_addr=last)
             got = await decoded(dut, arg)
             if -(-c // 9) > bench.sizes.wbuf_rows:
                 assert got == ERROR_CODES["BAD_WEIGHTS"], f"{c} channels: {got}"
