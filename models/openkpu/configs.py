@@ -127,7 +127,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "post_share": (values["post_share"] in (1, 2, 4), "1, 2 or 4"),
         "pool_lanes": (values["pool_lanes"] in (0, 1, 2, 4, 8), "0, 1, 2, 4 or 8"),
         "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),
-        "ai_ram_rows": (_power(values["ai_ram_rows"], 16, 32768), "a power of two, 16 to 32768"),
+        "ai_ram_rows": (16 <= values["ai_ram_rows"] <= 32768, "16 to 32768"),
         "wbuf_rows": (_power(values["wbuf_rows"], 64, 32768), "a power of two from 64 to 32768"),
         **{key: (values[key] in (0, 1), "0 or 1") for key in SWITCHES},
         "mul_bits": (values["mul_bits"] in (17, MUL_BITS), "17 or 18"),

@@ -149,7 +149,7 @@ class Bench(BlockBench):
         dut.desc.value = desc
 
     def _stream(self) -> None:
-        for stream, name in zip(self.streams, ("weight", "bias"), strict=True):
+        for stream in self.streams:
             stream.drive(self.p_in)
             if not stream.on:
                 stream.data.value = random.getrandbits(8 * stream.lanes)

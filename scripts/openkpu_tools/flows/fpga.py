@@ -51,7 +51,7 @@ class Target:
 
 
 TARGETS = {
-    "nano_fpga": Target("85k", 80),
+    "nano_fpga": Target("45k", 75),
     "lite_fpga": Target("45k", 75),
     "compact_fpga": Target("85k", 75, folded=True, placer="static", routed=False),
     "small_fpga": Target("85k", 75),
