@@ -15,38 +15,38 @@
 
 module openkpu_core #(
     // array: pixels, output channels
-    parameter N_Y         = 4,
-    parameter N_Z         = 4,
+    parameter N_Y          = 4,
+    parameter N_Z          = 4,
     // bus width, bits of a weight, rounding of the activation, operand gating
-    parameter AHB_W       = 32,
-    parameter WEIGHT_BITS = 16,
-    parameter ROUNDING    = 0,
-    parameter GATE        = 1,
+    parameter AHB_W        = 32,
+    parameter WEIGHT_BITS  = 16,
+    parameter ROUNDING     = 0,
+    parameter GATE         = 1,
     // rows of the tile buffer and the weight buffer
-    parameter TILE_ROWS   = 32,
-    parameter WBUF_ROWS   = 1024,
+    parameter TILE_ROWS    = 32,
+    parameter WBUF_ROWS    = 1024,
     // channels whose parameters there is room for
-    parameter PARAM_CHANS = 2048,
+    parameter PARAM_CHANS  = 2048,
     // windows of a pooling task that are divided at a time
-    parameter POOL_LANES  = 4,
+    parameter POOL_LANES   = 4,
     // products of float16 matrices at a time; kept: weights in the AI RAM, sums of 32 bits; flat maps
-    parameter FP16_LANES  = 0,
-    parameter KEEP        = 0,
-    parameter SUM_PLANES  = 0,
-    parameter FLAT        = 0,
+    parameter FP16_LANES   = 0,
+    parameter KEEP_WEIGHTS = 0,
+    parameter SUM_PLANES   = 0,
+    parameter FLAT_MAPS    = 0,
     // sums that share a post lane; zero points from memories, bits of a multiplier's operand
-    parameter POST_SHARE  = 1,
-    parameter POST_TABLES = 0,
-    parameter MUL_BITS    = 18,
+    parameter POST_SHARE   = 1,
+    parameter POST_TABLES  = 0,
+    parameter MUL_BITS     = 18,
     // bytes of a word of the memory path, of the tile buffer
-    parameter PATH        = 64,
-    parameter TILE_W      = (PATH > 64) ? 64 : PATH,
+    parameter PATH         = 64,
+    parameter TILE_W       = (PATH > 64) ? 64 : PATH,
     // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of
     // the path
-    parameter PRW         = `PROW_BITS,
-    parameter OW          = $clog2(AHB_W / 8),
-    parameter CW          = OW + 1,
-    parameter PB          = $clog2(PATH)
+    parameter PRW          = `PROW_BITS,
+    parameter OW           = $clog2(AHB_W / 8),
+    parameter CW           = OW + 1,
+    parameter PB           = $clog2(PATH)
 ) (
     // clock and synchronous reset
     input  wire                      clk,
@@ -210,7 +210,7 @@ module openkpu_core #(
       .TILE_ROWS(TILE_ROWS),
       .PATH     (PATH),
       .TILE_W   (TILE_W),
-      .FLAT     (FLAT)
+      .FLAT_MAPS(FLAT_MAPS)
   ) u_tile (
       .clk(clk),
       .rst(clear),
@@ -238,13 +238,13 @@ module openkpu_core #(
   );
 
   weight_buffer #(
-      .AHB_W      (AHB_W),
-      .N_Z        (N_Z),
-      .WEIGHT_BITS(WEIGHT_BITS),
-      .KEEP       (KEEP),
-      .WBUF_ROWS  (WBUF_ROWS),
-      .PAR_ROWS   (PARAM_CHANS / N_Z),
-      .PRW        (PRW)
+      .AHB_W       (AHB_W),
+      .N_Z         (N_Z),
+      .WEIGHT_BITS (WEIGHT_BITS),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WBUF_ROWS   (WBUF_ROWS),
+      .PAR_ROWS    (PARAM_CHANS / N_Z),
+      .PRW         (PRW)
   ) u_weights (
       .clk(clk),
       .rst(clear),
@@ -288,7 +288,7 @@ module openkpu_core #(
       .WBUF_ROWS (WBUF_ROWS),
       .TILE_W    (TILE_W),
       .POST_SHARE(POST_SHARE),
-      .FLAT      (FLAT),
+      .FLAT_MAPS (FLAT_MAPS),
       .SUM_PLANES(SUM_PLANES),
       .PRW       (PRW)
   ) u_seq (
@@ -410,10 +410,10 @@ module openkpu_core #(
   );
 
   output_stage #(
-      .N_Y (N_Y),
-      .N_Z (N_Z),
+      .N_Y(N_Y),
+      .N_Z(N_Z),
       .PATH(PATH),
-      .FLAT(FLAT)
+      .FLAT_MAPS(FLAT_MAPS)
   ) u_output (
       .clk(clk),
       .rst(clear),

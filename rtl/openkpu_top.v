@@ -127,10 +127,10 @@ module openkpu_top #(
   wire [`FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
   wire [`WAITING_BITS-1:0] waiting;
-  wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready, pixel_valid, pixel_ready;
+  wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready;
   wire weight_req_valid, weight_req_ready, weight_valid, weight_ready, weight_wanted, weight_kept, weight_granted;
   wire bias_req_valid, bias_req_ready, bias_valid, bias_ready, bus_err, flush, give_up;
-  wire store_req_valid, store_req_ready, store_valid, store_ready, store_done;
+  wire store_req_valid, store_req_ready, store_valid, store_ready, store_done, pixel_valid, pixel_ready;
   // ---- data cache: maps, kept weights, words for the core
   wire [`MAP_BITS-1:0] load_map;
   wire [`UNLOAD_BITS-1:0] unload;
@@ -200,20 +200,20 @@ module openkpu_top #(
   );
 
   control #(
-      .AHB_W      (AHB_W),
-      .N_Y        (N_Y),
-      .N_Z        (N_Z),
-      .WEIGHT_BITS(WEIGHT_BITS),
-      .AI_RAM_ROWS(AI_RAM_ROWS),
-      .WBUF_ROWS  (WBUF_ROWS),
-      .TILE_ROWS  (TILE_ROWS),
-      .TILE_WORD  (TILE_WORD),
-      .POOLS      (POOL_LANES != 0),
-      .FP16       (FP16_LANES != 0),
-      .OUT32      (OUT32),
-      .KEEP       (KEEP_WEIGHTS),
-      .FLAT       (FLAT_MAPS),
-      .PARAM_CHANS(PARAM_CHANS)
+      .AHB_W       (AHB_W),
+      .N_Y         (N_Y),
+      .N_Z         (N_Z),
+      .WEIGHT_BITS (WEIGHT_BITS),
+      .AI_RAM_ROWS (AI_RAM_ROWS),
+      .WBUF_ROWS   (WBUF_ROWS),
+      .TILE_ROWS   (TILE_ROWS),
+      .TILE_WORD   (TILE_WORD),
+      .POOLS       (POOL_LANES != 0),
+      .FP16        (FP16_LANES != 0),
+      .OUT32       (OUT32),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .FLAT_MAPS   (FLAT_MAPS),
+      .PARAM_CHANS (PARAM_CHANS)
   ) u_control (
       .clk(clk),
       .rst(rst),
@@ -342,10 +342,10 @@ module openkpu_top #(
   );
 
   data_cache #(
-      .ROWS  (AI_RAM_ROWS),
-      .AHB_W (AHB_W),
-      .PATH  (PATH),
-      .KEEP  (KEEP_WEIGHTS),
+      .ROWS(AI_RAM_ROWS),
+      .AHB_W(AHB_W),
+      .PATH(PATH),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .NARROW(NARROW)
   ) u_cache (
       .clk(clk),
@@ -391,25 +391,25 @@ module openkpu_top #(
 
   // configuration and AI RAM survive a flush
   openkpu_core #(
-      .N_Y        (N_Y),
-      .N_Z        (N_Z),
-      .AHB_W      (AHB_W),
-      .WEIGHT_BITS(WEIGHT_BITS),
-      .ROUNDING   (ROUNDING),
-      .GATE       (GATE),
-      .TILE_ROWS  (TILE_ROWS),
-      .WBUF_ROWS  (WBUF_ROWS),
-      .PATH       (PATH),
-      .TILE_W     (TILE_W),
-      .PARAM_CHANS(PARAM_CHANS),
-      .POOL_LANES (POOL_LANES),
-      .FP16_LANES (FP16_LANES),
-      .KEEP       (KEEP_WEIGHTS),
-      .FLAT       (FLAT_MAPS),
-      .SUM_PLANES (SUM_PLANES),
-      .POST_TABLES(POST_TABLES),
-      .MUL_BITS   (MUL_BITS),
-      .POST_SHARE (POST_SHARE)
+      .N_Y         (N_Y),
+      .N_Z         (N_Z),
+      .AHB_W       (AHB_W),
+      .WEIGHT_BITS (WEIGHT_BITS),
+      .ROUNDING    (ROUNDING),
+      .GATE        (GATE),
+      .TILE_ROWS   (TILE_ROWS),
+      .WBUF_ROWS   (WBUF_ROWS),
+      .PATH        (PATH),
+      .TILE_W      (TILE_W),
+      .PARAM_CHANS (PARAM_CHANS),
+      .POOL_LANES  (POOL_LANES),
+      .FP16_LANES  (FP16_LANES),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .FLAT_MAPS   (FLAT_MAPS),
+      .SUM_PLANES  (SUM_PLANES),
+      .POST_TABLES (POST_TABLES),
+      .MUL_BITS    (MUL_BITS),
+      .POST_SHARE  (POST_SHARE)
   ) u_core (
       .clk(clk),
       .rst(rst),
