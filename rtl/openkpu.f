@@ -16,6 +16,7 @@ rtl/cache/plane_sequencer.v
 rtl/cache/result_reader.v
 rtl/cache/row_sequencer.v
 rtl/cache/unload_gate.v
+rtl/cache/weight_route.v
 rtl/control/control.v
 rtl/control/dispatcher.v
 rtl/control/error_ctrl.v
@@ -56,6 +57,7 @@ rtl/host/kpu_regs.v
 rtl/host/perf.v
 rtl/host/perf_regs.v
 rtl/host/reg_block.v
+rtl/layer_views.v
 rtl/lib/byte_gearbox.v
 rtl/lib/byte_pairs.v
 rtl/lib/byte_ring.v
@@ -89,6 +91,7 @@ rtl/output/pool_line.v
 rtl/output/stripe_banks.v
 rtl/output/stripe_places.v
 rtl/output/write_back.v
+rtl/param_check.v
 rtl/pool/pool_columns.v
 rtl/pool/pool_divide.v
 rtl/pool/pool_pages.v

@@ -15,42 +15,44 @@
 
 module openkpu_core #(
     // array: pixels, output channels
-    parameter N_Y         = 4,
-    parameter N_Z         = 4,
+    parameter N_Y          = 4,
+    parameter N_Z          = 4,
     // bus width, bits of a weight, rounding of the activation, operand gating
-    parameter AHB_W       = 32,
-    parameter WEIGHT_BITS = 16,
-    parameter ROUNDING    = 0,
-    parameter GATE        = 1,
+    parameter AHB_W        = 32,
+    parameter WEIGHT_BITS  = 16,
+    parameter ROUNDING     = 0,
+    parameter GATE         = 1,
     // rows of the tile buffer and the weight buffer
-    parameter TILE_ROWS   = 32,
-    parameter WBUF_ROWS   = 1024,
+    parameter TILE_ROWS    = 32,
+    parameter WBUF_ROWS    = 1024,
     // channels whose parameters there is room for
-    parameter PARAM_CHANS = 2048,
+    parameter PARAM_CHANS  = 2048,
     // windows of a pooling task that are divided at a time
-    parameter POOL_LANES  = 4,
+    parameter POOL_LANES   = 4,
     // products of float16 matrices at a time; kept: weights in the AI RAM, sums of 32 bits; flat maps
-    parameter FP16_LANES  = 0,
-    parameter KEEP        = 0,
-    parameter SUM_PLANES  = 0,
-    parameter FLAT        = 0,
+    parameter FP16_LANES   = 0,
+    parameter KEEP_WEIGHTS = 0,
+    parameter SUM_PLANES   = 0,
+    parameter FLAT_MAPS    = 0,
     // sums that share a post lane; zero points from memories, bits of a multiplier's operand
-    parameter POST_SHARE  = 1,
-    parameter POST_TABLES = 0,
-    parameter MUL_BITS    = 18,
+    parameter POST_SHARE   = 1,
+    parameter POST_TABLES  = 0,
+    parameter MUL_BITS     = 18,
     // bytes of a word of the memory path, of the tile buffer
-    parameter PATH        = 64,
-    parameter TILE_W      = (PATH > 64) ? 64 : PATH,
+    parameter PATH         = 64,
+    parameter TILE_W       = (PATH > 64) ? 64 : PATH,
     // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of
     // the path
-    parameter PRW         = `PROW_BITS,
-    parameter OW          = $clog2(AHB_W / 8),
-    parameter CW          = OW + 1,
-    parameter PB          = $clog2(PATH)
+    parameter PRW          = `PROW_BITS,
+    parameter OW           = $clog2(AHB_W / 8),
+    parameter CW           = OW + 1,
+    parameter PB           = $clog2(PATH)
 ) (
     // clock and synchronous reset
     input  wire                      clk,
     input  wire                      rst,
+    // empties the core, as the reset does
+    input  wire                      flush,
     // layer for the array, its parameter rows and what a stream keeps; lines of its map that are there
     input  wire                      start,
     input  wire [    `DESC_BITS-1:0] desc,
@@ -92,12 +94,16 @@ module openkpu_core #(
   localparam PAW = $clog2(PARAM_CHANS / N_Z), XW = 29;
   localparam PMW = `JOB_BITS + 7;  // what passes the post lanes with a group: place, end, position
 
-  wire dw = desc[`DESC_DW];
-  wire taps_mode = desc[`DESC_MODE] == `MODE_TAPS;
-  wire fc_mode = desc[`DESC_MODE] == `MODE_FC;
-  wire dwrow_mode = desc[`DESC_MODE] == `MODE_DWROW;
-  wire [2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+  // columns of float16 products at a time, at most; columns, rows
+  localparam FMOST = (PATH > 64) ? 32 : PATH / 2;
+  localparam FCOLS = (FP16_LANES == 0) ? 1 : (FP16_LANES < FMOST) ? FP16_LANES : FMOST;
+  localparam FROWS = (FP16_LANES == 0) ? 1 : FP16_LANES / FCOLS;
 
+  wire clear = rst || flush;
+  // ---- layer, as the array sees it
+  wire [`DESC_BITS-1:0] array_desc, late_desc;
+  wire [2:0] swl;
+  wire array_start, array_done, one_bank, by_chan, by_lane, signed_out, out32;
   // ---- sequencer
   wire [9*TA-1:0] column_entry;
   wire [9*WA-1:0] column_wrow, weight_row;
@@ -105,10 +111,12 @@ module openkpu_core #(
   wire [8:0] column_re, column_wre, weight_re;
   wire [`TAG_BITS-1:0] issue_tag;
   wire [TW-1:0] tile_freed, tile_filled;
-  wire [WW-1:0] wrow_freed, wrow_filled;
-  wire seq_running, row_take, fill_busy, act_ready, table_we;
+  wire [WW-1:0] wrow_freed, wrow_filled, ring_row, skip_to;
   wire [1:0] tag_valid;
+  wire [`WORK_MOVES-1:0] array_work;
+  wire seq_running, row_take, fill_busy, act_ready, table_we, skip;
   // ---- tile buffer
+  wire [20-PB:0] tile_word;
   wire [8*TILE_W-1:0] row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8;
   // ---- weight buffer
   wire [PRW-1:0] prow_filled;
@@ -117,42 +125,36 @@ module openkpu_core #(
   wire [`SEGMENT_BITS-1:0] table_data;
   wire [N_Z*71-1:0] param_bn;
   wire [N_Z*36-1:0] param_kc;
-  // ---- MAC stage
-  wire param_re, sum_valid, sum_end, mac_idle;
-  wire [ PAW-1:0] param_row;
+  // ---- MAC stage, multipliers that it lends
+  wire param_re, sum_valid, sum_end, mac_idle, lend_valid;
+  wire [PAW-1:0] param_row;
   wire [L*36-1:0] sum;
   wire [L*XW-1:0] sum_x;
-  wire [  ZW-1:0] sum_bank;
-  // ---- post lanes, output stage
-  wire post_valid, post_end, post_idle, row_room, output_idle;
-  wire [L*8-1:0] post_byte;
-  wire [5:0] post_pos, sum_pos;
-  wire [`JOB_BITS-1:0] post_job, sum_job;
-
-  // ---- tasks beside the array, which then does not start
-  localparam FMOST = (PATH > 64) ? 32 : PATH / 2;  // columns of float16 at a time, at most
-  localparam FCOLS = (FP16_LANES == 0) ? 1 : (FP16_LANES < FMOST) ? FP16_LANES : FMOST;
-  localparam FROWS = (FP16_LANES == 0) ? 1 : FP16_LANES / FCOLS;
-  wire side, side_busy, side_done, tile_req, output_req, skip, lend_valid, array_done;
-  wire array_start = start && !side;
-  wire [20-PB:0] tile_word;
-  wire [`ROWWRITE_BITS-1:0] output_write;
-  wire [WW-1:0] ring_row, skip_to;
+  wire [ZW-1:0] sum_bank;
   wire [11*FROWS-1:0] lend_a;
   wire [11*FCOLS-1:0] lend_b;
   wire [33*FP16_LANES:0] products;
-  wire [`WORK_BITS-1:0] array_work;
-  assign seq_done = array_done || side_done;
-  assign idle = !seq_running && mac_idle && output_idle && !side_busy;
-  assign array_work[`WORK_MOVES] = 1'b0;  // side_tasks sees the moves of all
-  // an inference that begins with pooling tasks begins for the weight rows with its first other layer
-  reg pooled_first;
-  always @(posedge clk) begin
-    if (rst) pooled_first <= 1'b0;
-    else if (start) pooled_first <= desc[`DESC_POOLS] && (pooled_first || desc[`DESC_FIRST]);
-  end
-  wire [`DESC_BITS-1:0] array_desc = desc |
-      {{(`DESC_BITS - 1) {1'b0}}, pooled_first} << `DESC_FIRST;
+  // ---- post lanes, output stage
+  wire post_valid, post_end, post_idle, row_room, output_idle, tile_req, output_req;
+  wire [L*8-1:0] post_byte;
+  wire [5:0] post_pos, sum_pos;
+  wire [`JOB_BITS-1:0] post_job, sum_job;
+  wire [`ROWWRITE_BITS-1:0] output_write;
+
+  layer_views u_views (
+      .clk(clk),
+      .rst(clear),
+      .start(start),
+      .desc(desc),
+      .array_desc(array_desc),
+      .late_desc(late_desc),
+      .one_bank(one_bank),
+      .by_chan(by_chan),
+      .by_lane(by_lane),
+      .swl(swl),
+      .signed_out(signed_out),
+      .out32(out32)
+  );
 
   side_tasks #(
       .POOL_LANES(POOL_LANES),
@@ -166,12 +168,16 @@ module openkpu_core #(
       .PATH      (PATH)
   ) u_side (
       .clk(clk),
-      .rst(rst),
+      .rst(clear),
       .start(start),
       .desc(desc),
-      .side(side),
-      .busy(side_busy),
-      .done(side_done),
+      .array_start(array_start),
+      .seq_done(seq_done),
+      .idle(idle),
+      .array_done(array_done),
+      .seq_running(seq_running),
+      .mac_idle(mac_idle),
+      .output_idle(output_idle),
       .tile_req(tile_req),
       .tile_word(tile_word),
       .fill_req(fill_req),
@@ -204,10 +210,10 @@ module openkpu_core #(
       .TILE_ROWS(TILE_ROWS),
       .PATH     (PATH),
       .TILE_W   (TILE_W),
-      .FLAT     (FLAT)
+      .FLAT_MAPS(FLAT_MAPS)
   ) u_tile (
       .clk(clk),
-      .rst(rst),
+      .rst(clear),
       .start(array_start),
       .desc(desc),
       .busy(fill_busy),
@@ -232,16 +238,16 @@ module openkpu_core #(
   );
 
   weight_buffer #(
-      .AHB_W      (AHB_W),
-      .N_Z        (N_Z),
-      .WEIGHT_BITS(WEIGHT_BITS),
-      .KEEP       (KEEP),
-      .WBUF_ROWS  (WBUF_ROWS),
-      .PAR_ROWS   (PARAM_CHANS / N_Z),
-      .PRW        (PRW)
+      .AHB_W       (AHB_W),
+      .N_Z         (N_Z),
+      .WEIGHT_BITS (WEIGHT_BITS),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WBUF_ROWS   (WBUF_ROWS),
+      .PAR_ROWS    (PARAM_CHANS / N_Z),
+      .PRW         (PRW)
   ) u_weights (
       .clk(clk),
-      .rst(rst),
+      .rst(clear),
       .weight_load_start(weight_load_start),
       .weight_load_busy(weight_load_busy),
       .param_load_start(param_load_start),
@@ -282,12 +288,12 @@ module openkpu_core #(
       .WBUF_ROWS (WBUF_ROWS),
       .TILE_W    (TILE_W),
       .POST_SHARE(POST_SHARE),
-      .FLAT      (FLAT),
+      .FLAT_MAPS (FLAT_MAPS),
       .SUM_PLANES(SUM_PLANES),
       .PRW       (PRW)
   ) u_seq (
       .clk(clk),
-      .rst(rst),
+      .rst(clear),
       .start(array_start),
       .desc(array_desc),
       .prow_base(keeping[`KEEPING_BASE]),
@@ -319,11 +325,6 @@ module openkpu_core #(
       .wait_output(array_work[`WORK_WAIT_OUTPUT])
   );
 
-  // Operands reach the array many cycles after the start of their layer, when its descriptor has long
-  // been there: registers of its own spare the array the way from the queue of layers.
-  reg [`DESC_BITS-1:0] late_desc;
-  always @(posedge clk) late_desc <= desc;
-
   mac_stage #(
       .N_Y        (N_Y),
       .N_Z        (N_Z),
@@ -338,7 +339,7 @@ module openkpu_core #(
       .PRW        (PRW)
   ) u_mac (
       .clk(clk),
-      .rst(rst),
+      .rst(clear),
       .desc(late_desc),
       .control(column_control),
       .row_0(row_0),
@@ -371,18 +372,6 @@ module openkpu_core #(
       .macs_gated(array_work[`WORK_MACS_GATED])
   );
 
-  // What every lane asks for leaves registers, as the descriptor of the MAC stage does.
-  reg one_bank, by_chan, by_lane, signed_out, out32;
-  reg [2:0] lane_swl;
-  always @(posedge clk) begin
-    one_bank   <= fc_mode || (taps_mode && dw) || (dwrow_mode && desc[`DESC_IP] == 2'd2);
-    by_chan    <= dwrow_mode;
-    by_lane    <= dw;
-    signed_out <= desc[`DESC_SOUT];
-    out32      <= desc[`DESC_OUT32];
-    lane_swl   <= swl;
-  end
-
   post_lanes #(
       .N_Y     (N_Y),
       .N_Z     (N_Z),
@@ -394,11 +383,11 @@ module openkpu_core #(
       .PIECE   (MUL_BITS)
   ) u_post (
       .clk(clk),
-      .rst(rst),
+      .rst(clear),
       .one_bank(one_bank),
       .by_chan(by_chan),
       .by_lane(by_lane),
-      .swl(lane_swl),
+      .swl(swl),
       .arg_x(desc[`DESC_ARGX]),
       .shr_x(desc[`DESC_SHRX]),
       .sgn(signed_out),
@@ -421,13 +410,13 @@ module openkpu_core #(
   );
 
   output_stage #(
-      .N_Y (N_Y),
-      .N_Z (N_Z),
+      .N_Y(N_Y),
+      .N_Z(N_Z),
       .PATH(PATH),
-      .FLAT(FLAT)
+      .FLAT_MAPS(FLAT_MAPS)
   ) u_output (
       .clk(clk),
-      .rst(rst),
+      .rst(clear),
       .start(array_start),
       .desc(desc),
       .in_valid(post_valid),

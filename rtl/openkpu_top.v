@@ -17,9 +17,8 @@ module openkpu_top #(
     // array: pixels, output channels (the reduction is nine wide)
     parameter N_Y             = 4,
     parameter N_Z             = 4,
-    // data width of the master: 32, 64 or 128
+    // data width of the master (32, 64 or 128); 64-byte rows of the AI RAM
     parameter AHB_W           = 32,
-    // 64-byte rows of the AI RAM
     parameter AI_RAM_ROWS     = 32768,
     // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
     parameter WBUF_ROWS       = 1024,
@@ -34,17 +33,16 @@ module openkpu_top #(
     parameter POOL_LANES      = 4,
     // products of float16 matrices at a time: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
-    // 1: weights may be kept in the AI RAM
+    // 1: weights may be kept in the AI RAM; narrow maps of 1x1 layers are computed as one line
     parameter KEEP_WEIGHTS    = 0,
-    // 1: narrow maps of 1x1 layers are computed as one line
     parameter FLAT_MAPS       = 0,
-    // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
+    // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on; sums may leave as 32 bits
+    // (products of integer matrices), 0: no such layers
     parameter SUM_PLANES      = 0,
-    // 1: sums may leave as 32 bits (products of integer matrices); 0: no such layers
     parameter OUT32           = 1,
-    // 1: post lanes look zero points up in memories, two multipliers less a lane
+    // 1: post lanes look zero points up in memories, two multipliers less a lane; bits of a wide
+    // number that a post lane's multiplier takes beside 18: 18, or 17 for a DSP48
     parameter POST_TABLES     = 0,
-    // bits of a wide number that a post lane's multiplier takes beside 18: 18, or 17 for a DSP48
     parameter MUL_BITS        = 18,
     // bytes that the memory path moves in a cycle: 16, 32, 64 or 128
     parameter PATH            = 64,
@@ -54,9 +52,9 @@ module openkpu_top #(
     parameter BIAS_FIFO_DEPTH = 32,
     // rounding of the activation: 0 nncase, 1 v01, 2 trunc
     parameter ROUNDING        = 0,
-    // 1: operands of gated multiplications do not toggle
+    // 1: operands of gated multiplications do not toggle; performance counters, 0: that of finished
+    // inferences alone
     parameter GATE            = 1,
-    // 1: performance counters; 0: that of finished inferences alone
     parameter PERF            = 1,
     // 1: the slave takes privileged writes only
     parameter PRIVILEGED      = 0
@@ -97,61 +95,64 @@ module openkpu_top #(
     output wire                   irq
 );
 
-  localparam PRW = `PROW_BITS;
-  localparam OW = $clog2(AHB_W / 8);
-  localparam CW = OW + 1;
-  localparam PB = $clog2(PATH);
+  localparam PRW = `PROW_BITS, OW = $clog2(AHB_W / 8), CW = OW + 1, PB = $clog2(PATH);
   // what the tile buffer gives in a cycle: what a depthwise layer takes, 8 bytes at least; words of it
   // are parts of an entry of 64 bytes
-  localparam integer LANES = N_Y * N_Z;
-  localparam integer TILE_MIN = (LANES < 8) ? 8 : LANES;
+  localparam integer LANES = N_Y * N_Z, TILE_MIN = (LANES < 8) ? 8 : LANES;
   localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH;
   localparam integer TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
   // a few lanes: maps are moved in pieces of four bytes
   localparam integer NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16) ? 1 : 0;
 
-  // ---- host port
+  // ---- host port: configuration, layer words, results, window
   wire [`CFG_BITS-1:0] cfg;
   wire [`HOST_BITS-1:0] host;
-  wire [63:0] arg_data;
-  wire [`WINDOW_BITS-1:0] window;
   wire [`GUARD_BITS-1:0] guard;
-  wire arg_valid, arg_eight_bit, arg_flush, result_ready, window_req;
-  // ---- control
+  wire [`WINDOW_BITS-1:0] window;
+  wire [63:0] arg_data, result_data;
+  wire [31:0] window_rdata;
+  wire arg_valid, arg_ready, arg_eight_bit, arg_flush, result_valid, result_ready, window_req, window_ack;
+  // ---- control: state, layers
   wire [`STATUS_BITS-1:0] status;
   wire [`EVENT_BITS-1:0] events;
   wire [`ERR_BITS-1:0] err;
   wire [`DESC_BITS-1:0] load_desc, desc;
   wire [`KEEPING_BITS-1:0] keeping;
-  wire [`REQ_BITS-1:0] list_req, weight_req, bias_req, pixel_req;
-  wire [`MAP_BITS-1:0] load_map;
-  wire [`UNLOAD_BITS-1:0] unload;
-  wire list_req_valid, weights_wanted, weight_req_kept, bias_req_valid, pixel_req_valid, arg_ready, list_ready;
-  wire weight_load_start, param_load_start, run_start, load_start, unload_start, flush;
-  wire give_up;
-  // ---- storage port
-  wire [`BEAT_BITS-1:0] list_beat, bias_beat, weight_beat, pixel_beat;
-  wire list_req_ready, bias_req_ready, weight_req_ready, pixel_req_ready, store_req_ready;
-  wire list_valid, bias_valid, weight_valid, pixel_valid, store_ready, store_done, bus_err;
+  wire [9:0] lines_there;
+  wire weight_load_start, weight_load_busy, param_load_start, param_load_busy, run_start, seq_done, core_idle;
+  // ---- storage port: requests and streams
+  wire [`REQ_BITS-1:0] list_req, weight_req, bias_req, pixel_req, store_req;
+  wire [`BEAT_BITS-1:0] list_beat, weight_beat, bias_beat, pixel_beat;
+  wire [AHB_W-1:0] store_data;
   wire [`FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
   wire [`WAITING_BITS-1:0] waiting;
-  // ---- data cache
-  wire [`REQ_BITS-1:0] store_req;
-  wire [AHB_W-1:0] store_data;
-  wire [63:0] result_data;
-  wire [31:0] window_rdata;
-  wire fill_gnt, writeback_gnt, window_ack, load_done, pixel_ready, unload_done, result_valid;
-  wire store_req_valid, store_valid, kept_req_ready, kept_valid;
+  wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready;
+  wire weight_req_valid, weight_req_ready, weight_valid, weight_ready, weight_wanted, weight_kept, weight_granted;
+  wire bias_req_valid, bias_req_ready, bias_valid, bias_ready, bus_err, flush, give_up;
+  wire store_req_valid, store_req_ready, store_valid, store_ready, store_done, pixel_valid, pixel_ready;
+  // ---- data cache: maps, kept weights, words for the core
+  wire [`MAP_BITS-1:0] load_map;
+  wire [`UNLOAD_BITS-1:0] unload;
   wire [`KEPT_BITS-1:0] kept;
-  // ---- core
-  wire [20-PB:0] fill_word;
   wire [`ROWWRITE_BITS-1:0] writeback;
   wire [`WORK_BITS-1:0] work;
-  wire [9:0] lines_there;
-  wire seq_done, core_idle, weight_load_busy, param_load_busy, weight_ready, bias_ready, kept_ready;
-  wire fill_req, writeback_req;
+  wire [20-PB:0] fill_word;
   wire [8*PATH-1:0] fill_data;
+  wire load_start, load_done, unload_start, unload_done, kept_req_valid, kept_req_ready, kept_valid, kept_ready;
+  wire fill_req, fill_gnt, writeback_req, writeback_gnt;
+
+  param_check #(
+      .AHB_W       (AHB_W),
+      .PARAM_CHANS (PARAM_CHANS),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .FLAT_MAPS   (FLAT_MAPS),
+      .SUM_PLANES  (SUM_PLANES),
+      .OUT32       (OUT32),
+      .GATE        (GATE),
+      .PERF        (PERF),
+      .PRIVILEGED  (PRIVILEGED)
+  ) u_params ();
 
   host_port #(
       .N_Y        (N_Y),
@@ -199,20 +200,20 @@ module openkpu_top #(
   );
 
   control #(
-      .AHB_W      (AHB_W),
-      .N_Y        (N_Y),
-      .N_Z        (N_Z),
-      .WEIGHT_BITS(WEIGHT_BITS),
-      .AI_RAM_ROWS(AI_RAM_ROWS),
-      .WBUF_ROWS  (WBUF_ROWS),
-      .TILE_ROWS  (TILE_ROWS),
-      .TILE_WORD  (TILE_WORD),
-      .POOLS      (POOL_LANES != 0),
-      .FP16       (FP16_LANES != 0),
-      .OUT32      (OUT32),
-      .KEEP       (KEEP_WEIGHTS),
-      .FLAT       (FLAT_MAPS),
-      .PARAM_CHANS(PARAM_CHANS)
+      .AHB_W       (AHB_W),
+      .N_Y         (N_Y),
+      .N_Z         (N_Z),
+      .WEIGHT_BITS (WEIGHT_BITS),
+      .AI_RAM_ROWS (AI_RAM_ROWS),
+      .WBUF_ROWS   (WBUF_ROWS),
+      .TILE_ROWS   (TILE_ROWS),
+      .TILE_WORD   (TILE_WORD),
+      .POOLS       (POOL_LANES != 0),
+      .FP16        (FP16_LANES != 0),
+      .OUT32       (OUT32),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .FLAT_MAPS   (FLAT_MAPS),
+      .PARAM_CHANS (PARAM_CHANS)
   ) u_control (
       .clk(clk),
       .rst(rst),
@@ -232,10 +233,10 @@ module openkpu_top #(
       .list_valid(list_valid),
       .list_ready(list_ready),
       .list_beat(list_beat),
-      .weight_req_valid(weights_wanted),
-      .weight_req_ready(weight_req_kept ? kept_req_ready : weight_req_ready),
+      .weight_req_valid(weight_wanted),
+      .weight_req_ready(weight_granted),
       .weight_req(weight_req),
-      .weight_req_kept(weight_req_kept),
+      .weight_req_kept(weight_kept),
       .bias_req_valid(bias_req_valid),
       .bias_req_ready(bias_req_ready),
       .bias_req(bias_req),
@@ -266,6 +267,16 @@ module openkpu_top #(
       .flush(flush),
       .give_up(give_up),
       .traffic(traffic)
+  );
+
+  weight_route u_route (
+      .wanted(weight_wanted),
+      .kept(weight_kept),
+      .ready(weight_granted),
+      .bus_valid(weight_req_valid),
+      .bus_ready(weight_req_ready),
+      .kept_valid(kept_req_valid),
+      .kept_ready(kept_req_ready)
   );
 
   storage_port #(
@@ -305,7 +316,7 @@ module openkpu_top #(
       .bias_valid(bias_valid),
       .bias_ready(bias_ready),
       .bias_beat(bias_beat),
-      .weight_req_valid(weights_wanted && !weight_req_kept),
+      .weight_req_valid(weight_req_valid),
       .weight_req_ready(weight_req_ready),
       .weight_req(weight_req),
       .weight_valid(weight_valid),
@@ -331,10 +342,10 @@ module openkpu_top #(
   );
 
   data_cache #(
-      .ROWS  (AI_RAM_ROWS),
-      .AHB_W (AHB_W),
-      .PATH  (PATH),
-      .KEEP  (KEEP_WEIGHTS),
+      .ROWS(AI_RAM_ROWS),
+      .AHB_W(AHB_W),
+      .PATH(PATH),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .NARROW(NARROW)
   ) u_cache (
       .clk(clk),
@@ -347,7 +358,7 @@ module openkpu_top #(
       .writeback_req(writeback_req),
       .writeback(writeback),
       .writeback_gnt(writeback_gnt),
-      .kept_req_valid(weights_wanted && weight_req_kept),
+      .kept_req_valid(kept_req_valid),
       .kept_req_ready(kept_req_ready),
       .kept_req(weight_req),
       .kept_valid(kept_valid),
@@ -378,30 +389,31 @@ module openkpu_top #(
       .store_done(store_done)
   );
 
-  // a flush empties the core; configuration and AI RAM stay
+  // configuration and AI RAM survive a flush
   openkpu_core #(
-      .N_Y        (N_Y),
-      .N_Z        (N_Z),
-      .AHB_W      (AHB_W),
-      .WEIGHT_BITS(WEIGHT_BITS),
-      .ROUNDING   (ROUNDING),
-      .GATE       (GATE),
-      .TILE_ROWS  (TILE_ROWS),
-      .WBUF_ROWS  (WBUF_ROWS),
-      .PATH       (PATH),
-      .TILE_W     (TILE_W),
-      .PARAM_CHANS(PARAM_CHANS),
-      .POOL_LANES (POOL_LANES),
-      .FP16_LANES (FP16_LANES),
-      .KEEP       (KEEP_WEIGHTS),
-      .FLAT       (FLAT_MAPS),
-      .SUM_PLANES (SUM_PLANES),
-      .POST_TABLES(POST_TABLES),
-      .MUL_BITS   (MUL_BITS),
-      .POST_SHARE (POST_SHARE)
+      .N_Y         (N_Y),
+      .N_Z         (N_Z),
+      .AHB_W       (AHB_W),
+      .WEIGHT_BITS (WEIGHT_BITS),
+      .ROUNDING    (ROUNDING),
+      .GATE        (GATE),
+      .TILE_ROWS   (TILE_ROWS),
+      .WBUF_ROWS   (WBUF_ROWS),
+      .PATH        (PATH),
+      .TILE_W      (TILE_W),
+      .PARAM_CHANS (PARAM_CHANS),
+      .POOL_LANES  (POOL_LANES),
+      .FP16_LANES  (FP16_LANES),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .FLAT_MAPS   (FLAT_MAPS),
+      .SUM_PLANES  (SUM_PLANES),
+      .POST_TABLES (POST_TABLES),
+      .MUL_BITS    (MUL_BITS),
+      .POST_SHARE  (POST_SHARE)
   ) u_core (
       .clk(clk),
-      .rst(rst || flush),
+      .rst(rst),
+      .flush(flush),
       .start(run_start),
       .desc(desc),
       .keeping(keeping),
@@ -431,30 +443,6 @@ module openkpu_top #(
       .writeback_gnt(writeback_gnt),
       .work(work)
   );
-
-  generate
-    if (FLAT_MAPS != 0 && FLAT_MAPS != 1) begin : g_illegal_flat
-      ILLEGAL_FLAT_MAPS_0_1 u_illegal_flat ();
-    end
-    if (KEEP_WEIGHTS != 0 && KEEP_WEIGHTS != 1) begin : g_illegal_keep
-      ILLEGAL_KEEP_WEIGHTS_0_1 u_illegal_keep ();
-    end
-    if (SUM_PLANES != 0 && SUM_PLANES != 1) begin : g_illegal_planes
-      ILLEGAL_SUM_PLANES_0_1 u_illegal_planes ();
-    end
-    if (OUT32 != 0 && OUT32 != 1) begin : g_illegal_out32
-      ILLEGAL_OUT32_0_1 u_illegal_out32 ();
-    end
-    if (PERF != 0 && PERF != 1) begin : g_illegal_perf
-      ILLEGAL_PERF_0_1 u_illegal_perf ();
-    end
-    if (GATE != 0 && GATE != 1) begin : g_illegal_gate
-      ILLEGAL_GATE_0_1 u_illegal_gate ();
-    end
-    if (PARAM_CHANS != 1024 && PARAM_CHANS != 2048) begin : g_illegal_chans
-      ILLEGAL_PARAM_CHANS_1024_OR_2048 u_illegal_chans ();
-    end
-  endgenerate
 
 endmodule
 

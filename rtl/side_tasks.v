@@ -5,9 +5,10 @@
 // How it works: each has an engine of its own, or none where a parameter is 0; layer_decode
 // refuses what there is no engine for. An engine takes the place of the array's units at the ports
 // of the AI RAM, and that of the sequencer at the weight buffer, while its layer is at work: only
-// one layer is.
-// Handshake: start with the descriptor of a layer, which stays; busy until the last word of it is
-// written, done when the last work of it is begun. Both stay low for layers of the array.
+// one layer is. The array does not start then; end of work, idle and counters are those of both.
+// Handshake: start with the descriptor of a layer, which stays; seq_done when all its work was
+// issued, idle when its last word is written. array_start, which is combinational, is the start of
+// a layer of the array.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -34,12 +35,17 @@ module side_tasks #(
     // clock and synchronous reset
     input  wire                      clk,
     input  wire                      rst,
-    // layer; it is none of the array's
+    // layer: starts, starts on the array; all its work was issued, its last word is written
     input  wire                      start,
     input  wire [    `DESC_BITS-1:0] desc,
-    output wire                      side,
-    output wire                      busy,
-    output wire                      done,
+    output wire                      array_start,
+    output wire                      seq_done,
+    output wire                      idle,
+    // array: the last work was issued; sequencer, MAC stage and output stage at work
+    input  wire                      array_done,
+    input  wire                      seq_running,
+    input  wire                      mac_idle,
+    input  wire                      output_idle,
     // AI RAM: requests of the array's units, of all
     input  wire                      tile_req,
     input  wire [           20-PB:0] tile_word,
@@ -67,8 +73,8 @@ module side_tasks #(
     output wire [  11*FP16_ROWS-1:0] lend_a,
     output wire [  11*FP16_COLS-1:0] lend_b,
     input  wire [ 33*FP16_LANES+0:0] products,
-    // for the counters: of the array's units, of all
-    input  wire [    `WORK_BITS-1:0] array_work,
+    // for the counters: of the array's units, but for moves, which is of all; of all
+    input  wire [   `WORK_MOVES-1:0] array_work,
     output wire [    `WORK_BITS-1:0] work
 );
 
@@ -170,9 +176,9 @@ module side_tasks #(
   endgenerate
 
   // ---- one of them
-  assign side = pools || fp16;
-  assign busy = pool_busy || fp_busy;
-  assign done = pool_done || fp_done;
+  assign array_start = start && !pools && !fp16;
+  assign seq_done = array_done || pool_done || fp_done;
+  assign idle = !seq_running && mac_idle && output_idle && !pool_busy && !fp_busy;
   assign fill_req = tile_req || pool_req || fp_req;
   assign fill_word = pools ? pool_word : fp16 ? fp_word : tile_word;
   assign writeback_req = output_req || pool_write_req || fp_write_req;
@@ -186,7 +192,7 @@ module side_tasks #(
   assign work[`WORK_MOVES] = work[`WORK_ISSUED] || (fill_req && fill_gnt) ||
       (writeback_req && writeback_gnt);
 
-  wire unused = &{1'b0, desc, array_work, products};
+  wire unused = &{1'b0, desc, products};
 
 endmodule
 

@@ -80,11 +80,8 @@ module ahb_to_axi #(
   localparam [3:0] MOST = OUTSTANDING[3:0];
 
   generate
-    if (AHB_W != 32 && AHB_W != 64 && AHB_W != 128) begin : g_check_width
-      ahb_to_axi_needs_ahb_w_32_64_or_128 u_illegal_parameter ();
-    end
     if (OUTSTANDING < 1 || OUTSTANDING > 8) begin : g_check_outstanding
-      ahb_to_axi_needs_outstanding_1_to_8 u_illegal_parameter ();
+      ILLEGAL_OUTSTANDING_1_TO_8 u_illegal ();
     end
   endgenerate
 

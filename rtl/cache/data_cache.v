@@ -15,20 +15,20 @@
 
 module data_cache #(
     // 64-byte rows, data width of the bus
-    parameter ROWS     = 32768,
-    parameter AHB_W    = 32,
+    parameter ROWS         = 32768,
+    parameter AHB_W        = 32,
     // cycles that a lower rank waits at most
-    parameter PATIENCE = 8,
+    parameter PATIENCE     = 8,
     // bytes of a word of the AI RAM, at least those of the bus
-    parameter PATH     = 64,
+    parameter PATH         = 64,
     // weights may be kept here
-    parameter KEEP     = 0,
+    parameter KEEP_WEIGHTS = 0,
     // 1: maps are moved in pieces of four bytes, see map_mover
-    parameter NARROW   = 0,
+    parameter NARROW       = 0,
     // derived, not to be set
-    parameter PB       = $clog2(PATH),
-    parameter OW       = $clog2(AHB_W / 8),
-    parameter CW       = OW + 1
+    parameter PB           = $clog2(PATH),
+    parameter OW           = $clog2(AHB_W / 8),
+    parameter CW           = OW + 1
 ) (
     // clock, synchronous reset; drop loads and unloads
     input  wire                      clk,
@@ -153,7 +153,7 @@ module data_cache #(
   assign fill_data = rdata;
 
   generate
-    if (KEEP != 0) begin : g_keep
+    if (KEEP_WEIGHTS != 0) begin : g_keep
       kept_reader #(
           .PATH(PATH)
       ) u_kept (

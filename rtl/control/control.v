@@ -16,31 +16,31 @@
 
 module control #(
     // bus width, width of a parameter row counter
-    parameter AHB_W       = 32,
-    parameter PRW         = `PROW_BITS,
+    parameter AHB_W        = 32,
+    parameter PRW          = `PROW_BITS,
     // array: pixels, output channels; bits of a weight
-    parameter N_Y         = 4,
-    parameter N_Z         = 4,
-    parameter WEIGHT_BITS = 16,
+    parameter N_Y          = 4,
+    parameter N_Z          = 4,
+    parameter WEIGHT_BITS  = 16,
     // rows of the AI RAM, the weight buffer and the tile buffer, bytes of a tile word, 64 at most
-    parameter AI_RAM_ROWS = 32768,
-    parameter WBUF_ROWS   = 1024,
-    parameter TILE_ROWS   = 32,
-    parameter TILE_WORD   = 64,
+    parameter AI_RAM_ROWS  = 32768,
+    parameter WBUF_ROWS    = 1024,
+    parameter TILE_ROWS    = 32,
+    parameter TILE_WORD    = 64,
     // there is an engine for pooling tasks
-    parameter POOLS       = 1,
+    parameter POOLS        = 1,
     // there are lanes for products of float16 matrices
-    parameter FP16        = 0,
+    parameter FP16         = 0,
     // sums may leave as 32 bits
-    parameter OUT32       = 1,
+    parameter OUT32        = 1,
     // weights may be kept in the AI RAM
-    parameter KEEP        = 0,
-    parameter FLAT        = 0,
+    parameter KEEP_WEIGHTS = 0,
+    parameter FLAT_MAPS    = 0,
     // channels whose parameters there is room for
-    parameter PARAM_CHANS = 2048,
+    parameter PARAM_CHANS  = 2048,
     // derived, not to be set: widths of a bus offset and a count
-    parameter OW          = $clog2(AHB_W / 8),
-    parameter CW          = OW + 1
+    parameter OW           = $clog2(AHB_W / 8),
+    parameter CW           = OW + 1
 ) (
     // clock and synchronous reset
     input  wire                     clk,
@@ -258,19 +258,19 @@ module control #(
   );
 
   layer_decode #(
-      .AHB_W      (AHB_W),
-      .N_Y        (N_Y),
-      .N_Z        (N_Z),
-      .WEIGHT_BITS(WEIGHT_BITS),
-      .AI_RAM_ROWS(AI_RAM_ROWS),
-      .WBUF_ROWS  (WBUF_ROWS),
-      .TILE_ROWS  (TILE_ROWS),
-      .TILE_WORD  (TILE_WORD),
-      .POOLS      (POOLS),
-      .FP16       (FP16),
-      .OUT32      (OUT32),
-      .KEEP       (KEEP),
-      .FLAT       (FLAT)
+      .AHB_W       (AHB_W),
+      .N_Y         (N_Y),
+      .N_Z         (N_Z),
+      .WEIGHT_BITS (WEIGHT_BITS),
+      .AI_RAM_ROWS (AI_RAM_ROWS),
+      .WBUF_ROWS   (WBUF_ROWS),
+      .TILE_ROWS   (TILE_ROWS),
+      .TILE_WORD   (TILE_WORD),
+      .POOLS       (POOLS),
+      .FP16        (FP16),
+      .OUT32       (OUT32),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .FLAT_MAPS   (FLAT_MAPS)
   ) u_decode (
       .clk(clk),
       .rst(rst || flush || list_changed),

@@ -15,12 +15,12 @@
 
 module layer_alu #(
     // output channels of the array, rows of the memories; weights may be kept in the AI RAM
-    parameter N_Z         = 4,
-    parameter AI_RAM_ROWS = 32768,
-    parameter WBUF_ROWS   = 1024,
-    parameter KEEP        = 0,
+    parameter N_Z          = 4,
+    parameter AI_RAM_ROWS  = 32768,
+    parameter WBUF_ROWS    = 1024,
+    parameter KEEP_WEIGHTS = 0,
     // derived, not to be set: width of a bank number
-    parameter ZW          = $clog2(N_Z)
+    parameter ZW           = $clog2(N_Z)
 ) (
     // clock, synchronous reset, forget this layer; words 0 to 4 are there, all are
     input  wire                  clk,
@@ -204,7 +204,7 @@ module layer_alu #(
   wire ends_behind = sum > ROWS;
   wire crowded = sum[17:WL+1] != {(17 - WL) {1'b0}} || (sum[WL] && sum[WL-1:0] != {WL{1'b0}});
   wire [32:0] kept_end = {1'b0, desc[`DESC_WADDR]} + {10'd0, product[22:0]} + {16'd0, wlast};
-  wire behind_ram = (KEEP != 0) && kept_end > AI_RAM_BYTES;
+  wire behind_ram = (KEEP_WEIGHTS != 0) && kept_end > AI_RAM_BYTES;
   wire size_now = (|(check & (`CHECK_WINDOW | `CHECK_NEXT)) && !carry) || (|(check & `CHECK_LAST) && carry);
   wire place_now = (|(check & `CHECK_NEAR_IN) && apart[0] && (far[0] || carry)) ||
       (|(check & `CHECK_NEAR_OUT) && apart[1] && (far[1] || carry)) ||

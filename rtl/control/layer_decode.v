@@ -17,21 +17,21 @@
 
 module layer_decode #(
     // bus width; pixels and output channels of the array, bits of a weight
-    parameter AHB_W       = 32,
-    parameter N_Y         = 4,
-    parameter N_Z         = 4,
-    parameter WEIGHT_BITS = 16,
+    parameter AHB_W        = 32,
+    parameter N_Y          = 4,
+    parameter N_Z          = 4,
+    parameter WEIGHT_BITS  = 16,
     // sizes of the memories, bytes of a tile word, 64 at most; there are pooling tasks, float16, sums of
     // 32 bits, kept weights, flat maps
-    parameter AI_RAM_ROWS = 32768,
-    parameter WBUF_ROWS   = 1024,
-    parameter TILE_ROWS   = 32,
-    parameter TILE_WORD   = 64,
-    parameter POOLS       = 1,
-    parameter FP16        = 0,
-    parameter OUT32       = 1,
-    parameter KEEP        = 0,
-    parameter FLAT        = 0
+    parameter AI_RAM_ROWS  = 32768,
+    parameter WBUF_ROWS    = 1024,
+    parameter TILE_ROWS    = 32,
+    parameter TILE_WORD    = 64,
+    parameter POOLS        = 1,
+    parameter FP16         = 0,
+    parameter OUT32        = 1,
+    parameter KEEP_WEIGHTS = 0,
+    parameter FLAT_MAPS    = 0
 ) (
     // clock, synchronous reset; forget an unfinished layer
     input  wire                  clk,
@@ -173,9 +173,9 @@ module layer_decode #(
   layer_flags #(
       .AHB_W(AHB_W),
       .POOLS(POOLS),
-      .FP16 (FP16),
+      .FP16(FP16),
       .OUT32(OUT32),
-      .KEEP (KEEP)
+      .KEEP_WEIGHTS(KEEP_WEIGHTS)
   ) u_flags (
       .clk        (clk),
       .load       (take && word == `ARG_WORD_INTERRUPT_ENABE),
@@ -228,7 +228,7 @@ module layer_decode #(
       .TILE_WORD(TILE_WORD),
       .TILE_ROWS(TILE_ROWS),
       .FP16     (FP16),
-      .FLAT     (FLAT)
+      .FLAT_MAPS(FLAT_MAPS)
   ) u_sizes (
       .clk      (clk),
       .pools    (pools),
@@ -272,10 +272,10 @@ module layer_decode #(
   wire [35:0] addc;
   wire [15:0] wrows;
   layer_alu #(
-      .N_Z        (N_Z),
-      .AI_RAM_ROWS(AI_RAM_ROWS),
-      .WBUF_ROWS  (WBUF_ROWS),
-      .KEEP       (KEEP)
+      .N_Z         (N_Z),
+      .AI_RAM_ROWS (AI_RAM_ROWS),
+      .WBUF_ROWS   (WBUF_ROWS),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS)
   ) u_alu (
       .clk        (clk),
       .rst        (rst),

@@ -19,11 +19,11 @@ module layer_flags #(
     // there is an engine for pooling tasks
     parameter POOLS = 1,
     // there are lanes for products of float16 matrices
-    parameter FP16  = 0,
+    parameter FP16 = 0,
     // sums may leave as 32 bits
     parameter OUT32 = 1,
     // weights may be kept in the AI RAM
-    parameter KEEP  = 0
+    parameter KEEP_WEIGHTS = 0
 ) (
     // clock; word 0 of a layer argument
     input  wire                   clk,
@@ -137,8 +137,8 @@ module layer_flags #(
   assign out32 = (OUT32 != 0) && out32_q;
   wire bad_out32 = (OUT32 == 0) && out32_q;
   // a pooling task has no weights
-  assign kept = (KEEP != 0) && kept_q;
-  wire bad_kept = kept_q && (KEEP == 0 || pools);
+  assign kept = (KEEP_WEIGHTS != 0) && kept_q;
+  wire bad_kept = kept_q && (KEEP_WEIGHTS == 0 || pools);
   wire bad_kinds = (dw && fc) || (ew && !dw) || (out32 && (dw || fc));
   wire no_pool = fc || out32 || pools || fp16[0];
   // maps that come from the storage or leave have no rows between their channel groups

@@ -17,7 +17,7 @@ module layer_share #(
     // pixels of the array, bytes of a tile word; maps may be one line
     parameter N_Y       = 4,
     parameter TILE_WORD = 64,
-    parameter FLAT      = 0
+    parameter FLAT_MAPS = 0
 ) (
     // clock
     input  wire        clk,
@@ -51,7 +51,7 @@ module layer_share #(
   wire [9:0] lines_fill = (packed_l == 4'd2) ? 10'd3 : (packed_l == 4'd1) ? 10'd5 : {words[6:0], 3'd0} + {1'b0, words};
   wire [9:0] array_now, fill_now;
   generate
-    if (FLAT != 0) begin : g_flat
+    if (FLAT_MAPS != 0) begin : g_flat
       // lines of a flat stripe that are read: at both ends there may be parts
       localparam [6:0] PARTS = 7'd2;
       wire [6:0] whole;

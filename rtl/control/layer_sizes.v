@@ -21,7 +21,7 @@ module layer_sizes #(
     parameter TILE_WORD = 64,
     parameter TILE_ROWS = 32,
     parameter FP16 = 0,
-    parameter FLAT = 0
+    parameter FLAT_MAPS = 0
 ) (
     // clock
     input  wire        clk,
@@ -113,7 +113,7 @@ module layer_sizes #(
   // One line of all pixels, for lines that do not fill the array: of 16 bytes in the AI RAM, and no
   // more pixels than the widest map has in a line.
   generate
-    if (FLAT != 0) begin : g_flat
+    if (FLAT_MAPS != 0) begin : g_flat
       localparam [10:0] Y_MASK = N_Y[10:0] - 11'd1;
       // where the input is read for each group, or not ahead of the last one: lines from here on
       localparam [10:0] READ_AGAIN = (TILE_WORD == 64 && N_Y <= 4) ? 11'd9 : 11'd16;
@@ -167,7 +167,7 @@ module layer_sizes #(
   layer_share #(
       .N_Y      (N_Y),
       .TILE_WORD(TILE_WORD),
-      .FLAT     (FLAT)
+      .FLAT_MAPS(FLAT_MAPS)
   ) u_share (
       .clk     (clk),
       .chan    (chan),

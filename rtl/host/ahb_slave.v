@@ -67,15 +67,6 @@ module ahb_slave #(
   localparam [2:0] FAULT = 3'd3;
   localparam [2:0] FAULT2 = 3'd4;
 
-  generate
-    if (AI_RAM_ROWS < 1 || AI_RAM_ROWS > 32768) begin : g_check
-      ahb_slave_needs_1_to_32768_ai_ram_rows u_illegal_parameter ();
-    end
-    if (PRIVILEGED < 0 || PRIVILEGED > 1) begin : g_check_privileged
-      ahb_slave_needs_privileged_0_or_1 u_illegal_parameter ();
-    end
-  endgenerate
-
   reg [2:0] state;
   reg write;
   reg [20:0] addr;

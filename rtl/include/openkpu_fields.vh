@@ -280,14 +280,15 @@
 `define EVENT_ERROR 6  // an error; its description is valid
 `define EVENT_BITS 7
 
-// What the array does in a cycle, for the counters.
+// What the array does in a cycle, for the counters; moves, the last one, is of side tasks and
+// array together.
 `define WORK_ISSUED 0  // an issue was made
 `define WORK_WAIT_TILE 1  // none: the tile buffer is empty
 `define WORK_WAIT_WEIGHT 2  // none: weights or parameters are missing
 `define WORK_WAIT_OUTPUT 3  // none: results are not taken
-`define WORK_MOVES 4  // an issue was made, or a row of the AI RAM was read or written
-`define WORK_MACS_ISSUED 76:5  // multiplications issued, 8 bits a column
-`define WORK_MACS_GATED 148:77  // multiplications whose multiplier stood still, 8 bits a column
+`define WORK_MACS_ISSUED 75:4  // multiplications issued, 8 bits a column
+`define WORK_MACS_GATED 147:76  // multiplications whose multiplier stood still, 8 bits a column
+`define WORK_MOVES 148  // an issue was made, or a row of the AI RAM was read or written
 `define WORK_BITS 149
 
 // What the storage port does in a cycle: for the counters, AI_STATUS and the controller.

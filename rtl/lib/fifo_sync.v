@@ -45,7 +45,7 @@ module fifo_sync #(
 
   generate
     if (DEPTH < 2) begin : g_check
-      fifo_sync_needs_a_depth_of_two u_illegal_parameter ();
+      ILLEGAL_DEPTH_FROM_2 u_illegal ();
     end
   endgenerate
 

@@ -18,18 +18,18 @@
 
 module out_walk #(
     // output channels of the array
-    parameter N_Z  = 4,
+    parameter N_Z = 4,
     // bytes of a word of the AI RAM
     parameter PATH = 64,
     // 1: a depthwise job may be of two rows; 1: maps of 1x1 layers may be one line
     parameter PAIR = 0,
-    parameter FLAT = 0,
+    parameter FLAT_MAPS = 0,
     // width of a collector entry number
-    parameter EW   = 3,
+    parameter EW = 3,
     // derived, not to be set: width of a bank number, of a byte's number in a word; slots of a word
-    parameter ZW   = $clog2(N_Z),
-    parameter PB   = $clog2(PATH),
-    parameter NS   = PATH / 16
+    parameter ZW = $clog2(N_Z),
+    parameter PB = $clog2(PATH),
+    parameter NS = PATH / 16
 ) (
     // clock and synchronous reset
     input  wire                  clk,
@@ -156,7 +156,7 @@ module out_walk #(
   assign release_one = rd_en && job_last_step;
 
   generate
-    if (FLAT != 0) begin : g_flat
+    if (FLAT_MAPS != 0) begin : g_flat
       flat_pieces #(
           .WORD(16)
       ) u_pieces (

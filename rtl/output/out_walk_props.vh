@@ -146,5 +146,5 @@
     //: A line that crosses the end of a row is described.
     crosses : cover (!rst && r_valid && r_out && !plain && r_at + r_count > 64);
     //: A piece of the second line of a flat job is described, or of one that is not flat.
-    second_line : cover (!rst && r_valid && r_out && r_y != f_y0 && (FLAT == 0 || flat));
+    second_line : cover (!rst && r_valid && r_out && r_y != f_y0 && (FLAT_MAPS == 0 || flat));
   end

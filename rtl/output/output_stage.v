@@ -18,7 +18,7 @@ module output_stage #(
     parameter N_Z = 4,
     // bytes of a word of the AI RAM; 1: maps of 1x1 layers may be one line
     parameter PATH = 64,
-    parameter FLAT = 0,
+    parameter FLAT_MAPS = 0,
     // derived, not to be set: lanes, widths of a bank number, of a byte's number in a word; four bytes
     // at a time are enough
     parameter L = N_Y * N_Z,
@@ -146,7 +146,7 @@ module output_stage #(
           .idle         (writeback_idle)
       );
 
-      if (FLAT != 0) begin : g_illegal_flat
+      if (FLAT_MAPS != 0) begin : g_illegal_flat
         ILLEGAL_FLAT_NEEDS_16_LANES u_illegal ();
       end
     end else begin : g_wide
@@ -186,11 +186,11 @@ module output_stage #(
       );
 
       write_back #(
-          .N_Z (N_Z),
+          .N_Z(N_Z),
           .PATH(PATH),
           .PAIR(PAIR),
-          .FLAT(FLAT),
-          .EW  (EW)
+          .FLAT_MAPS(FLAT_MAPS),
+          .EW(EW)
       ) u_write (
           .clk(clk),
           .rst(rst),

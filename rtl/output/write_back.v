@@ -17,19 +17,19 @@
 
 module write_back #(
     // output channels of the array
-    parameter N_Z  = 4,
+    parameter N_Z = 4,
     // bytes of a word of the AI RAM
     parameter PATH = 64,
     // 1: the collector gives two depthwise rows at once; 1: maps of 1x1 layers may be one line
     parameter PAIR = 0,
-    parameter FLAT = 0,
+    parameter FLAT_MAPS = 0,
     // width of a collector entry number
-    parameter EW   = 3,
+    parameter EW = 3,
     // derived, not to be set: widths of a bank number, of a byte's number in a word; bytes that
     // the collector gives
-    parameter ZW   = $clog2(N_Z),
-    parameter PB   = $clog2(PATH),
-    parameter RW   = (PATH > 64) ? 64 << PAIR : PATH
+    parameter ZW = $clog2(N_Z),
+    parameter PB = $clog2(PATH),
+    parameter RW = (PATH > 64) ? 64 << PAIR : PATH
 ) (
     // clock and synchronous reset
     input  wire                  clk,
@@ -72,7 +72,7 @@ module write_back #(
   localparam integer WB = $clog2(WORD);
   localparam integer NS = WORD / 16;  // slots of it
   localparam integer OUT = (WORD == 16) ? 8 : 16;  // pooled pixels at a time
-  localparam integer TURN = (FLAT != 0) ? 16 : OUT;  // bytes that are turned
+  localparam integer TURN = (FLAT_MAPS != 0) ? 16 : OUT;  // bytes that are turned
   localparam integer RB = $clog2(TURN);
   localparam integer HALF_I = (WORD == 16) ? 16 : 32;
   localparam [WB:0] SLOT = 16;
@@ -82,7 +82,7 @@ module write_back #(
   wire [1:0] wide = dwrow ? desc[`DESC_OP] : desc[`DESC_SWL] == 3'd4 ? 2'd0 :
       desc[`DESC_SWL] == 3'd5 ? 2'd1 : 2'd2;  // log2 of the slots of a line
   wire [2:0] pool = desc[`DESC_POOL];
-  wire flat = FLAT != 0 && desc[`DESC_FLAT];
+  wire flat = FLAT_MAPS != 0 && desc[`DESC_FLAT];
   wire plain = pool == `POOL_NONE && !flat;
   wire move;  // everything moves on
 
@@ -99,11 +99,11 @@ module write_back #(
   wire [4:0] r_width;
   wire [1:0] r_below;
   out_walk #(
-      .N_Z (N_Z),
+      .N_Z(N_Z),
       .PATH(WORD),
       .PAIR(PAIR),
-      .FLAT(FLAT),
-      .EW  (EW)
+      .FLAT_MAPS(FLAT_MAPS),
+      .EW(EW)
   ) u_walk (
       .clk        (clk),
       .rst        (rst),
@@ -184,7 +184,7 @@ module write_back #(
   wire [8*TURN-1:0] turned;
   genvar s;
   generate
-    if (FLAT != 0) begin : g_flat
+    if (FLAT_MAPS != 0) begin : g_flat
       reg [127:0] slot;
       reg [  3:0] turn;
       always @(posedge clk) begin

@@ -26,7 +26,7 @@ module loop_nest #(
     // one line
     parameter PAIR       = 0,
     parameter SUM_PLANES = 0,
-    parameter FLAT       = 0,
+    parameter FLAT_MAPS  = 0,
     // sums that share a post lane
     parameter SHARE      = 1,
     // derived, not to be set: width of a tile entry counter, weight row counter, bank number
@@ -181,7 +181,7 @@ module loop_nest #(
   wire [5:0] stripe_width_m1;
   wire [1:0] stripe_lines_m1;
   walk_stripe #(
-      .FLAT(FLAT)
+      .FLAT_MAPS(FLAT_MAPS)
   ) u_stripe (
       .clk     (clk),
       .rst     (rst),

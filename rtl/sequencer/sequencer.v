@@ -25,7 +25,7 @@ module sequencer #(
     parameter PRW        = `PROW_BITS,
     // sums that share a post lane; maps of 1x1 layers may be one line
     parameter POST_SHARE = 1,
-    parameter FLAT       = 0,
+    parameter FLAT_MAPS  = 0,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
     parameter SUM_PLANES = 0,
     // derived, not to be set: lanes, bytes of a tile word, lanes of a depthwise row, widths of an entry number, of
@@ -99,7 +99,7 @@ module sequencer #(
       .TILE_W    (WORD),
       .PAIR      (PAIR),
       .SUM_PLANES(SUM_PLANES),
-      .FLAT      (FLAT),
+      .FLAT_MAPS (FLAT_MAPS),
       .SHARE     (POST_SHARE),
       .TW        (TW),
       .WW        (WW)

@@ -13,7 +13,7 @@
 
 module walk_stripe #(
     // 1: maps of 1x1 layers may be one line
-    parameter FLAT = 0
+    parameter FLAT_MAPS = 0
 ) (
     // clock and synchronous reset
     input  wire                  clk,
@@ -73,7 +73,7 @@ module walk_stripe #(
   end
 
   generate
-    if (FLAT != 0) begin : g_flat
+    if (FLAT_MAPS != 0) begin : g_flat
       wire [10:0] map_width = desc[`DESC_W];
       wire [ 3:0] next_x;
       wire [8:0] next_y, y_after;

@@ -107,12 +107,6 @@ module ahb_master #(
   localparam [1:0] WAIT_ANSWER = 2'd2;
   localparam [1:0] WAIT_REPLAY = 2'd3;
 
-  generate
-    if (AHB_W != 32 && AHB_W != 64 && AHB_W != 128) begin : g_check
-      ahb_master_needs_ahb_w_32_64_or_128 u_illegal_parameter ();
-    end
-  endgenerate
-
   // -------------------------------------------------------------------------------------------
   // the next beat, and the oldest command. rem counts a beat and those of its command behind it; low
   // is the address in its block of 1 KiB

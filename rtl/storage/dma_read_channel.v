@@ -54,12 +54,6 @@ module dma_read_channel #(
   localparam FULL_I = FIFO_DEPTH - MAX_BURST;
   localparam [NW-1:0] FULL_C = FULL_I[NW-1:0];
 
-  generate
-    if (AHB_W < 32) begin : g_check
-      dma_read_channel_needs_ahb_w_of_32_or_more u_illegal_parameter ();
-    end
-  endgenerate
-
   // -------------------------------------------------------------------------------------------
   // credits
   // -------------------------------------------------------------------------------------------

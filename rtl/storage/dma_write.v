@@ -73,7 +73,7 @@ module dma_write #(
 
   generate
     if (FIFO_DEPTH < 4 || FIFO_DEPTH != (1 << PW)) begin : g_check
-      dma_write_needs_a_depth_of_a_power_of_two_from_4_on u_illegal_parameter ();
+      ILLEGAL_DEPTH_POWER_OF_TWO_FROM_4 u_illegal ();
     end
   endgenerate
 

@@ -29,7 +29,7 @@ module fill_seq #(
     // 1: the path has two rows; 1: maps of 1x1 layers may be one line; 1: the entries of a vector are
     // counted here, by fc_done
     parameter PAIR      = 0,
-    parameter FLAT      = 0,
+    parameter FLAT_MAPS = 0,
     parameter FC_SERIAL = 0,
     // derived, not to be set: log2 of the word, widths of its address, of a word of a line (1024
     // bytes at most), of a piece of a quarter word in an entry of 64 bytes, of an entry counter
@@ -101,7 +101,7 @@ module fill_seq #(
   reg [10:0] right;  // last column of the map
   fill_stripe #(
       .TILE_W(TILE_W),
-      .FLAT  (FLAT)
+      .FLAT_MAPS(FLAT_MAPS)
   ) u_next (
       .clk        (clk),
       .rst        (rst),
@@ -290,7 +290,7 @@ module fill_seq #(
     end else begin : g_words
       assign row_end = s_last || (&s[5-TB:0]);
     end
-    if (FLAT != 0) begin : g_flat
+    if (FLAT_MAPS != 0) begin : g_flat
       wire ends;
       flat_pieces #(
           .WORD(TILE_W),

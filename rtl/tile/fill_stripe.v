@@ -16,11 +16,11 @@
 
 module fill_stripe #(
     // bytes of a word: 8, 16, 32 or 64; 1: maps of 1x1 layers may be one line
-    parameter TILE_W = 64,
-    parameter FLAT   = 0,
+    parameter TILE_W    = 64,
+    parameter FLAT_MAPS = 0,
     // derived, not to be set: log2 of it, width of a word of a line (1024 bytes at most)
-    parameter TB     = $clog2(TILE_W),
-    parameter NB     = 10 - TB
+    parameter TB        = $clog2(TILE_W),
+    parameter NB        = 10 - TB
 ) (
     // clock and synchronous reset
     input  wire                    clk,
@@ -89,7 +89,7 @@ module fill_stripe #(
   wire [3:0] flat_x;
   wire [6:0] flat_pixels;
   generate
-    if (FLAT != 0) begin : g_flat
+    if (FLAT_MAPS != 0) begin : g_flat
       wire [3:0] x;
       reg [3:0] p_x, q_x;
       reg [6:0] p_pixels, q_pixels;

@@ -23,7 +23,7 @@ module tile_buffer #(
     parameter PATH      = 64,
     parameter TILE_W    = (PATH > 64) ? 64 : PATH,
     // 1: maps of 1x1 layers may be one line
-    parameter FLAT      = 0,
+    parameter FLAT_MAPS = 0,
     // derived, not to be set: bytes of a word, log2 of it and of the path, widths of an entry counter, of
     // an entry number, of an address in a bank
     parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
@@ -81,7 +81,7 @@ module tile_buffer #(
     end
   end
 
-  wire flat = FLAT != 0 && desc[`DESC_FLAT];
+  wire flat = FLAT_MAPS != 0 && desc[`DESC_FLAT];
   // their rows stay as they are; flat: the 16 bytes that come may go to any place
   wire [2:0] swl = (mode == `MODE_DWROW) ? 3'd6 : flat ? 3'd4 : desc[`DESC_SWL];
 
@@ -99,7 +99,7 @@ module tile_buffer #(
       .TILE_ROWS(TILE_ROWS),
       .TILE_W   (WORD),
       .PAIR     (PAIR),
-      .FLAT     (FLAT),
+      .FLAT_MAPS(FLAT_MAPS),
       .FC_SERIAL(FC_SERIAL)
   ) u_fill (
       .clk        (clk),
@@ -218,10 +218,10 @@ module tile_buffer #(
   wire [6:0] f_upto;  // flat: bytes that are written
 
   tile_scatter #(
-      .TILE_W(WORD),
-      .PAIR  (PAIR),
-      .FLAT  (FLAT),
-      .WW    (WW)
+      .TILE_W   (WORD),
+      .PAIR     (PAIR),
+      .FLAT_MAPS(FLAT_MAPS),
+      .WW       (WW)
   ) u_scatter (
       .clk       (clk),
       .rst       (rst),
@@ -330,7 +330,7 @@ module tile_buffer #(
       assign addr = fc_mode ? {fc_addr_1, fc_addr_1, fc_addr_0} : f_addr;
       assign lanes = fc_mode ? {fc_lanes_1, fc_lanes_1, fc_lanes_0} : own;
     end
-    if (FLAT != 0 && WORD < 16) begin : g_illegal_flat
+    if (FLAT_MAPS != 0 && WORD < 16) begin : g_illegal_flat
       ILLEGAL_FLAT_NEEDS_TILE_W_16 u_illegal ();
     end
   endgenerate

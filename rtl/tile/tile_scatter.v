@@ -19,14 +19,14 @@
 
 module tile_scatter #(
     // bytes of a word
-    parameter TILE_W = 64,
+    parameter TILE_W    = 64,
     // 1: a second row may come with the word; 1: maps of 1x1 layers may be one line
-    parameter PAIR   = 0,
-    parameter FLAT   = 0,
+    parameter PAIR      = 0,
+    parameter FLAT_MAPS = 0,
     // width of what says where the bytes go
-    parameter WW     = 1,
+    parameter WW        = 1,
     // derived, not to be set: log2 of the word
-    parameter TB     = $clog2(TILE_W)
+    parameter TB        = $clog2(TILE_W)
 ) (
     // clock and synchronous reset
     input  wire                clk,
@@ -100,7 +100,7 @@ module tile_scatter #(
 
   // ---- stage F: the views
   // flat: each channel's 16 bytes are turned
-  wire turns = FLAT != 0 && flat;
+  wire turns = FLAT_MAPS != 0 && flat;
   wire [16*TILE_W+7:0] around = {(turns || vector) ? e_word : word, e_word, e_prev};
   wire [16*TILE_W+7:0] moved = around >> {e_base, 3'd0};
   wire [8*TILE_W+15:0] window = moved[8*TILE_W+15:0];
@@ -110,7 +110,7 @@ module tile_scatter #(
   wire [8*TILE_W-1:0] from1;
   genvar b;
   generate
-    if (FLAT != 0 && TILE_W > 16) begin : g_turn
+    if (FLAT_MAPS != 0 && TILE_W > 16) begin : g_turn
       // the word as a whole is turned: bytes that came from the next channel are 16 further back
       wire [15:0] wraps = {16{turns}} & ~(16'hffff >> e_base[3:0]);
       for (b = 0; b < TILE_W; b = b + 1) begin : g_byte
@@ -186,7 +186,7 @@ module tile_scatter #(
   wire [TILE_W-1:0] fresh;  // bytes that the line brings
   wire [8*TILE_W-1:0] had0, had1, had2, had3;
   generate
-    if (FLAT != 0) begin : g_stripe
+    if (FLAT_MAPS != 0) begin : g_stripe
       reg [TB-1:0] e_first;
       reg [4:0] e_count;
       reg [6:0] upto;

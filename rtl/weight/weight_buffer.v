@@ -17,22 +17,22 @@
 
 module weight_buffer #(
     // bus width, output channels of the array, bits of a weight
-    parameter AHB_W       = 32,
-    parameter N_Z         = 4,
-    parameter WEIGHT_BITS = 16,
+    parameter AHB_W        = 32,
+    parameter N_Z          = 4,
+    parameter WEIGHT_BITS  = 16,
     // weights may be kept in the AI RAM
-    parameter KEEP        = 0,
+    parameter KEEP_WEIGHTS = 0,
     // rows of the weight buffer and the parameter buffer, width of a parameter row counter
-    parameter WBUF_ROWS   = 1024,
-    parameter PAR_ROWS    = 2048 / N_Z,
-    parameter PRW         = `PROW_BITS,
+    parameter WBUF_ROWS    = 1024,
+    parameter PAR_ROWS     = 2048 / N_Z,
+    parameter PRW          = `PROW_BITS,
     // widths
-    parameter WW          = $clog2(WBUF_ROWS) + 2,
-    parameter WA          = $clog2(WBUF_ROWS),
-    parameter ZW          = $clog2(N_Z),
-    parameter PAW         = $clog2(PAR_ROWS),
-    parameter OW          = $clog2(AHB_W / 8),
-    parameter CW          = OW + 1
+    parameter WW           = $clog2(WBUF_ROWS) + 2,
+    parameter WA           = $clog2(WBUF_ROWS),
+    parameter ZW           = $clog2(N_Z),
+    parameter PAW          = $clog2(PAR_ROWS),
+    parameter OW           = $clog2(AHB_W / 8),
+    parameter CW           = OW + 1
 ) (
     // clock and synchronous reset
     input  wire                         clk,
@@ -93,13 +93,13 @@ module weight_buffer #(
   wire [3:0] tables_filled, tables_freed;
 
   weight_loader #(
-      .AHB_W      (AHB_W),
-      .N_Z        (N_Z),
-      .WEIGHT_BITS(WEIGHT_BITS),
-      .KEEP       (KEEP),
-      .WBUF_ROWS  (WBUF_ROWS),
-      .PAR_ROWS   (PAR_ROWS),
-      .PRW        (PRW)
+      .AHB_W       (AHB_W),
+      .N_Z         (N_Z),
+      .WEIGHT_BITS (WEIGHT_BITS),
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WBUF_ROWS   (WBUF_ROWS),
+      .PAR_ROWS    (PAR_ROWS),
+      .PRW         (PRW)
   ) u_wload (
       .clk         (clk),
       .rst         (rst),

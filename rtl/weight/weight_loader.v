@@ -22,22 +22,22 @@
 
 module weight_loader #(
     // bus width, banks, bits of a weight
-    parameter AHB_W       = 32,
-    parameter N_Z         = 4,
-    parameter WEIGHT_BITS = 16,
+    parameter AHB_W        = 32,
+    parameter N_Z          = 4,
+    parameter WEIGHT_BITS  = 16,
     // weights may be kept in the AI RAM
-    parameter KEEP        = 0,
+    parameter KEEP_WEIGHTS = 0,
     // rows of the weight buffer and of the parameter buffer
-    parameter WBUF_ROWS   = 1024,
-    parameter PAR_ROWS    = 2048 / N_Z,
+    parameter WBUF_ROWS    = 1024,
+    parameter PAR_ROWS     = 2048 / N_Z,
     // widths of the row counters, of addresses, of a bank number
-    parameter WW          = $clog2(WBUF_ROWS) + 2,
-    parameter PRW         = `PROW_BITS,
-    parameter AW          = $clog2(WBUF_ROWS),
-    parameter PAW         = $clog2(PAR_ROWS),
-    parameter ZW          = $clog2(N_Z),
-    parameter OW          = $clog2(AHB_W / 8),
-    parameter CW          = OW + 1
+    parameter WW           = $clog2(WBUF_ROWS) + 2,
+    parameter PRW          = `PROW_BITS,
+    parameter AW           = $clog2(WBUF_ROWS),
+    parameter PAW          = $clog2(PAR_ROWS),
+    parameter ZW           = $clog2(N_Z),
+    parameter OW           = $clog2(AHB_W / 8),
+    parameter CW           = OW + 1
 ) (
     // clock and synchronous reset
     input  wire                     clk,
@@ -237,12 +237,12 @@ module weight_loader #(
       assign group_weights = 144'd0;
       wire unused_next = &{1'b0, bytes_next};
     end
-    if (AHB_W != 32 || KEEP != 0) begin : g_window
+    if (AHB_W != 32 || KEEP_WEIGHTS != 0) begin : g_window
       wire window_go, window_ready;
       weight_window #(
           .AHB_W(AHB_W),
-          .BUS  ((AHB_W == 32) ? 0 : 1),
-          .KEEP (KEEP)
+          .BUS((AHB_W == 32) ? 0 : 1),
+          .KEEP_WEIGHTS(KEEP_WEIGHTS)
       ) u_window (
           .clk         (clk),
           .rst         (rst),
@@ -278,7 +278,7 @@ module weight_loader #(
     end
     if (AHB_W != 32) begin : g_of_window
       assign weights = window_weights;
-    end else if (KEEP == 0) begin : g_of_group
+    end else if (KEEP_WEIGHTS == 0) begin : g_of_group
       assign weights = group_weights;
     end else begin : g_of_both
       assign weights = from_kept ? window_weights : group_weights;

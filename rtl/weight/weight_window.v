@@ -16,7 +16,7 @@ module weight_window #(
     // bus width; the bus is taken here, kept weights are
     parameter AHB_W = 64,
     parameter BUS   = 1,
-    parameter KEEP  = 0,
+    parameter KEEP_WEIGHTS  = 0,
     // widths
     parameter OW    = $clog2(AHB_W / 8),
     parameter CW    = OW + 1
@@ -78,7 +78,7 @@ module weight_window #(
       wire unused_bus = &{1'b0, weight_valid, weight_data, weight_off, weight_cnt};
     end
 
-    if (KEEP != 0) begin : g_kept
+    if (KEEP_WEIGHTS != 0) begin : g_kept
       localparam KEPT_W = $clog2(18 + 2 * 16 + 1);
       wire [KEPT_W-1:0] level;
       assign kept_go = run && from_kept && ready && level >= {{(KEPT_W - 5) {1'b0}}, bytes};
@@ -107,7 +107,7 @@ module weight_window #(
 
     if (BUS == 0) begin : g_of_kept
       assign window = kept_window;
-    end else if (KEEP == 0) begin : g_of_bus
+    end else if (KEEP_WEIGHTS == 0) begin : g_of_bus
       assign window = bus_window;
     end else begin : g_of_both
       assign window = from_kept ? kept_window : bus_window;

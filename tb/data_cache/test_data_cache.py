@@ -66,7 +66,7 @@ class Bench(BlockBench):
         self.pixels = ByteStream(self.dut, "pixel")
         # Who waits first waits for those that are late, the others for their patience and then for
         # those of a rank below. A late one comes once in so many cycles.
-        self.keep = int(dut.KEEP.value)  # one more reader, between unload and host
+        self.keep = int(dut.KEEP_WEIGHTS.value)  # one more reader, between unload and host
         window, unload, load = self.patience + 2, self.patience + 1, self.patience + 1
         weights = [self.patience // 2 + 1] if self.keep else []
         bounds = {
@@ -436,6 +436,6 @@ def test_data_cache(
 ) -> None:
     sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v", "rtl/lib/fifo_sync.v"]
     params = {"AHB_W": bus, "PATH": path, "ROWS": rows, "PATIENCE": patience}
-    params |= {"KEEP": 1} if keep else {}
+    params |= {"KEEP_WEIGHTS": 1} if keep else {}
     params |= {"NARROW": 1} if narrow else {}
     run_bench(sim, "data_cache", sources, "tb.data_cache.test_data_cache", params=params)

@@ -382,10 +382,10 @@ class Bench(BlockBench):
         global case_rows, floats, keeps, sums
         super().__init__(dut)
         names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_WORD")
-        flat = bool(int(dut.FLAT.value))
+        flat = bool(int(dut.FLAT_MAPS.value))
         self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names), flat=flat)
         case_rows, floats = self.sizes.ram_rows, int(dut.FP16.value)
-        keeps, sums = bool(int(dut.KEEP.value)), bool(int(dut.OUT32.value))
+        keeps, sums = bool(int(dut.KEEP_WEIGHTS.value)), bool(int(dut.OUT32.value))
         # rows of the input map of the layer that was last marked first; None: not known
         self.place: tuple[int, int] | None = None
 

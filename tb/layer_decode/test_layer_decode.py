@@ -149,7 +149,7 @@ def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int, sums: int) 
     params = {"N_Y": sizes.n_y, "N_Z": sizes.n_z, "WEIGHT_BITS": sizes.weight_bits}
     params |= {"WBUF_ROWS": sizes.wbuf_rows, "TILE_ROWS": sizes.tile_rows}
     params |= {"TILE_WORD": sizes.tile_word, "AI_RAM_ROWS": sizes.ram_rows}
-    params |= {"FP16": int(lanes > 0), "KEEP": keep, "FLAT": int(sizes.flat)}
+    params |= {"FP16": int(lanes > 0), "KEEP_WEIGHTS": keep, "FLAT_MAPS": int(sizes.flat)}
     params |= {} if sums else {"OUT32": 0}
     sources = ["rtl/control/pool_check.v", "rtl/lib/flat_lines.v", "rtl/lib/ram_1r1w_async.v"]
     sources += [f"rtl/control/layer_{name}.v" for name in PARTS]

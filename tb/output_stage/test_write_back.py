@@ -201,7 +201,7 @@ class Bench(BlockBench):
         super().__init__(PackedView(dut, {"writeback": (port, "writeback_")}))
         self.job = layout("job", ZW=int(dut.ZW.value))
         self.rng = np.random.default_rng(random.getrandbits(32))
-        n_y, n_z, flat = (int(getattr(dut, name).value) for name in ("N_Y", "N_Z", "FLAT"))
+        n_y, n_z, flat = (int(getattr(dut, name).value) for name in ("N_Y", "N_Z", "FLAT_MAPS"))
         self.sizes = Sizes(n_y, n_z, tile_word=min(self.path, 64), flat=bool(flat))
         self.ram = self.rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
         # depthwise lines by twos
@@ -368,5 +368,5 @@ def test_write_back(sim: str, n_y: int, n_z: int, path: int) -> None:
     sources = ["rtl/output/*.v", "rtl/lib/*.v"]
     test = "tb.output_stage.test_write_back"
     params = {"N_Y": n_y, "N_Z": n_z, "PATH": path}
-    params |= {"FLAT": 1} if n_y * n_z >= 16 else {}
+    params |= {"FLAT_MAPS": 1} if n_y * n_z >= 16 else {}
     run_bench(sim, "output_stage", sources, test, params=params)

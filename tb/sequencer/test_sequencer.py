@@ -285,6 +285,6 @@ def test_sequencer(
 ) -> None:
     params = {"N_Y": n_y, "N_Z": n_z, "TILE_W": tile_w, "TILE_ROWS": tile_rows}
     params |= {"WBUF_ROWS": wbuf_rows, "POST_SHARE": share}
-    params |= {"FLAT": 1} if n_y * n_z >= 16 and tile_w >= 16 else {}
+    params |= {"FLAT_MAPS": 1} if n_y * n_z >= 16 and tile_w >= 16 else {}
     params |= {"SUM_PLANES": planes} if planes else {}
     run_bench(sim, "sequencer", FILES, "tb.sequencer.test_sequencer", params=params)

@@ -96,7 +96,7 @@ class Bench(BlockBench):
 
     def __init__(self, dut) -> None:
         super().__init__(dut)
-        self.flat = bool(int(dut.FLAT.value))
+        self.flat = bool(int(dut.FLAT_MAPS.value))
         self.sizes = Sizes(tile_rows=int(dut.TILE_ROWS.value), wbuf_rows=256, flat=self.flat)
         self.freed = 0
         self.modulo = 1 << len(dut.tile_filled)
@@ -338,5 +338,5 @@ def test_tile(sim: str, path: int, word: int, rows: int, flat: int) -> None:
     sources = [f"rtl/lib/{name}.v" for name in ("ram_1r1w", "stripe_iter", "flat_*")]
     sources.append("rtl/tile/*.v")
     params = {"PATH": path, "TILE_W": word, "TILE_ROWS": rows}
-    params |= {"FLAT": 1} if flat else {}
+    params |= {"FLAT_MAPS": 1} if flat else {}
     run_bench(sim, "tile_buffer", sources, "tb.tile.test_tile", params=params)

@@ -108,7 +108,7 @@ class Bench(BlockBench):
         self.n_z, self.wb = int(dut.N_Z.value), int(dut.WEIGHT_BITS.value)
         self.ring, self.par_ring = int(dut.WBUF_ROWS.value), int(dut.PAR_ROWS.value)
         self.stream = ByteStream(dut, "weight")
-        self.keep = bool(int(dut.KEEP.value))
+        self.keep = bool(int(dut.KEEP_WEIGHTS.value))
         self.kept = ByteStream(PackedView(dut, {"kept": (layout("kept"), "kept_")}), "kept")
         self.memory: dict[tuple[int, int], list[int]] = {}
         self.constants: dict[tuple[int, int], int] = {}
@@ -228,7 +228,10 @@ async def full_rate(dut) -> None:
     ones as fast as 16 bytes a cycle do."""
     rng = np.random.default_rng(random.getrandbits(32))
     wide = int(dut.WEIGHT_BITS.value) == 16
-    ways = [("bus", True), *((("kept", True), ("kept", not wide)) if int(dut.KEEP.value) else ())]
+    ways = [
+        ("bus", True),
+        *((("kept", True), ("kept", not wide)) if int(dut.KEEP_WEIGHTS.value) else ()),
+    ]
     for way, eight_bit in ways:
         layer = make(rng, int(dut.N_Z.value), eight_bit, TAPS)
         while len(layer.rows) > int(dut.WBUF_ROWS.value) or len(layer.stream) < 200:
@@ -315,6 +318,6 @@ def test_weight_loader(sim: str, n_z: int, bus: int, wb: int, keep: int) -> None
     sources = [f"rtl/weight/weight_{part}.v" for part in parts]
     sources += ["rtl/lib/byte_*.v", "rtl/lib/ram_1r1w_async.v"]
     params = {"AHB_W": bus, "N_Z": n_z, "WEIGHT_BITS": wb, "WBUF_ROWS": 64, "PAR_ROWS": 8}
-    params |= {"KEEP": 1} if keep else {}
+    params |= {"KEEP_WEIGHTS": 1} if keep else {}
     test = "tb.weight_loader.test_weight_loader"
     run_bench(sim, "weight_loader", sources, test, params=params)
