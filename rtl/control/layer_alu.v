@@ -217,7 +217,8 @@ module layer_alu #(
 
   // A block grows by a group as long as there is use for it, and the buffer has room for the rows of
   // the block and of a group of the next one.
-  assign again = |(dest & `TO_B) && !crowded && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
+  assign again = |(dest & `TO_B) && !crowded && (groups[10:4] != 7'd0 || block < groups[3:0]) &&
+      block < share && !dw && !fc;
 
   always @(posedge clk) begin
     if (rst || clear) begin

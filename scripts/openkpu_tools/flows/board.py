@@ -85,7 +85,7 @@ def _job(args: argparse.Namespace) -> Job:
     return job([one], args.config, [images], [list(range(args.images))], least=4096)
 
 
-def parameters(args: argparse.Namespace, board: Board, made: Job) -> dict[str, int]:
+def board_parameters(args: argparse.Namespace, board: Board, made: Job) -> dict[str, int]:
     """Of the board's module."""
     dividers = pll(board, args.mhz)
     bit = round(clock_of(board, dividers) * 1e6 / args.baud)
@@ -125,11 +125,11 @@ def simulated(
         [str(program), str(limit), str(bit)], cwd=folder, capture_output=True, text=True
     )
     print(done.stdout, end="", flush=True)
-    wrong = soc.differences(made, done.stdout)
+    wrong = soc.result_differences(made, done.stdout)
     return wrong + ([f"exit status {done.returncode}"] if done.returncode else [])
 
 
-def mapped(board: Board, params: dict[str, int], folder: Path) -> dict:
+def board_netlist(board: Board, params: dict[str, int], folder: Path) -> dict:
     """The flattened netlist of the board, with what its memories hold; in ``folder`` as well."""
     synth.stage(folder)
     shutil.copytree(ROOT / "soc", folder / "soc")
@@ -183,7 +183,7 @@ def _failed(wrong: list[str]) -> int:
 def build(args: argparse.Namespace, board: Board, folder: Path) -> int:
     """Simulate, map, place, route and pack; the exit status."""
     made = _job(args)
-    params = parameters(args, board, made)
+    params = board_parameters(args, board, made)
     bit = params.pop("BIT_CYCLES")
     both = {**params, "BIT_CYCLES": bit}
     size = contents(made, args.config.ahb_width, folder)
@@ -194,7 +194,7 @@ def build(args: argparse.Namespace, board: Board, folder: Path) -> int:
     print("the RTL's results are as in the golden model", flush=True)
     if args.simulate:
         return 0
-    netlist = mapped(board, both, folder)
+    netlist = board_netlist(board, both, folder)
     cells = netlist["modules"][board.top]["cells"]
     total = Counter(cell["type"] for cell in cells.values())
     counts = ECP5.sums(total)

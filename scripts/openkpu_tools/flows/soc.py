@@ -203,7 +203,7 @@ def run(args: argparse.Namespace, made: Job) -> int:
         print(f"firmware {len(code)} bytes, storage {made.store_bytes} bytes", flush=True)
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     print(done.stdout, end="")
-    wrong = differences(made, done.stdout)
+    wrong = result_differences(made, done.stdout)
     for line in wrong:
         print(line)
     good = done.returncode == 0 and not wrong
@@ -213,7 +213,7 @@ def run(args: argparse.Namespace, made: Job) -> int:
     return 0 if good else command.MISMATCH
 
 
-def differences(made: Job, said: str) -> list[str]:
+def result_differences(made: Job, said: str) -> list[str]:
     """Results that the processor printed and that are not the golden model's, or are missing."""
     found = {}
     for line in said.splitlines():

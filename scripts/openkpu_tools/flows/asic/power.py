@@ -60,7 +60,7 @@ def _elaborated(config: configs.Config, gate: int, folder: Path, module: str) ->
     return names[0]
 
 
-def mapped(config: configs.Config, gate: int, folder: Path, module: str) -> dict[str, dict]:
+def mapped_box(config: configs.Config, gate: int, folder: Path, module: str) -> dict[str, dict]:
     """Modules of a box in cells of the library: itself as "box", and its memories."""
     synth.stage(folder)
     shutil.copy(flow.LIBRARY, folder)
@@ -205,7 +205,7 @@ def consumed(
     return found
 
 
-def recorded(
+def recorded_ports(
     config: configs.Config, images: int, boxes: Mapping[str, dict[str, dict]], folder: Path
 ) -> dict:
     """Run the RTL; what the recording says of its window. A box's rows are in its file there."""
@@ -254,8 +254,8 @@ def measure(config: configs.Config, images: int, folder: Path) -> dict:
                 continue  # the lanes have no gate
             work = folder / f"{name}_{gate}"
             work.mkdir()
-            variants[variant][name] = mapped(config, gate, work, module)
-    run = recorded(config, images, variants["gated"], folder)
+            variants[variant][name] = mapped_box(config, gate, work, module)
+    run = recorded_ports(config, images, variants["gated"], folder)
     cycles = run["last"] - run["first"]
     found = {"config": config.name, "images": images, "cycles": cycles}
     found |= {key: run[key] for key in ("macs_issued", "macs_gated")}
@@ -273,7 +273,7 @@ def measure(config: configs.Config, images: int, folder: Path) -> dict:
     return found
 
 
-def shown(found: dict) -> list[str]:
+def power_lines(found: dict) -> list[str]:
     """Lines for the reader."""
     energy, images = found["energy"], found["images"]
     products = found["macs_issued"] / images
@@ -310,7 +310,7 @@ def main(argv: list[str] | None = None) -> int:
         except (eda.ToolError, simrun.SimError) as error:
             print(f"FAIL {error}")
             return 1
-    print("\n".join(shown(found)))
+    print("\n".join(power_lines(found)))
     if args.record:
         known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
         RECORD.write_text(json.dumps(known | {config.name: found}, indent=1, sort_keys=True) + "\n")
