@@ -188,15 +188,24 @@ def consumed(
         "read_verilog netlist.v",
     ]
     lines += ["link_design box", f"create_clock -name clk -period {PERIOD} [get_ports clk]"]
-    for (driver, _), (toggles, high) in zip(drivers(box), counts, strict=True):
-        where = (
-            f"-input_ports [get_ports {{{driver[5:]}}}]"
-            if driver.startswith("port ")
-            else f"-pins [get_pins {driver}]"
-        )
-        lines.append(
-            f"set_power_activity {where} -activity {toggles / cycles:.6f} -duty {high / cycles:.4f}"
-        )
+    of_net = {
+        bit: f"{toggles / cycles:.6f} {high / cycles:.4f}"
+        for (_, bit), (toggles, high) in zip(drivers(box), counts, strict=True)
+    }
+    # OpenSTA of 2019 propagates activities of inputs through gates as if nets were independent: every
+    # pin has its own; the command that its manual names for pins fails, the one below it does not
+    for name, port in box["ports"].items():
+        wide = len(port["bits"]) > 1
+        for i, bit in enumerate(port["bits"]):
+            if bit in of_net and port["direction"] == "input":
+                where = f"{name}[{i}]" if wide else name
+                lines.append(
+                    f"::sta::set_power_input_port_activity [get_ports {{{where}}}] {of_net[bit]}"
+                )
+    for name, cell in box["cells"].items():
+        for pin, bits in cell["connections"].items():
+            if len(bits) == 1 and bits[0] in of_net:
+                lines.append(f"::sta::set_power_pin_activity [get_pins {name}/{pin}] {of_net[bits[0]]}")
     (folder / "power.tcl").write_text("\n".join([*lines, "report_power -digits 6", "exit"]) + "\n")
     said = eda.run_tool(["sta", "-exit", "power.tcl"], folder, "")
     found = {kind: float(total) for kind, _, _, _, total in TOTAL.findall(said)}
