@@ -22,6 +22,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.record:
         cycles.FILE.unlink(missing_ok=True)  # what is measured no more goes
     words = [sys.executable, "-m", "pytest", "-q", "-n", str(args.jobs), *TESTS, "-k", CHOICE]
+    words += ["--all"] if args.record else []  # the nightly run's figures are in the record, too
     env = {**os.environ, **({cycles.RECORD: "1"} if args.record else {})}
     status = subprocess.run(words, cwd=ROOT, env=env).returncode
     if args.record:
