@@ -260,8 +260,8 @@ def test_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         raise eda.ToolError("enough")
 
     monkeypatch.setattr(fpga, "measure", measure)
-    for words in (["--config=nano_fpga"], ["--config=nano_fpga", "--part=45k"]):
+    for words in (["--config=nano_fpga"], ["--config=nano_fpga", "--part=85k"]):
         assert fpga.main(words) == 1
-    assert [target.part for target in asked] == ["85k", "45k"]
-    assert {target.mhz for target in asked} == {80}
-    assert "nano_fpga on LFE5U-45F" in capsys.readouterr().out
+    assert [target.part for target in asked] == ["45k", "85k"]
+    assert {target.mhz for target in asked} == {75}
+    assert "nano_fpga on LFE5U-85F" in capsys.readouterr().out

@@ -43,11 +43,11 @@ def test_no_record(flow, record: Path, refused: Refused) -> None:
 def test_other_part(what: str, record: Path, refused: Refused) -> None:
     """A record is of one part; its own may be named."""
     before = record.read_text()
-    words = ["fpga", "--config=nano_fpga", "--part=45k", f"--{what}"]
-    refused(words, "the record of nano_fpga is of LFE5U-85F")
+    words = ["fpga", "--config=nano_fpga", "--part=85k", f"--{what}"]
+    refused(words, "the record of nano_fpga is of LFE5U-45F")
     assert record.read_text() == before
     with pytest.raises(AssertionError, match="the flow began"):
-        fpga.main(["--config=nano_fpga", "--part=85k", f"--{what}"])
+        fpga.main(["--config=nano_fpga", "--part=45k", f"--{what}"])
 
 
 @pytest.mark.parametrize(

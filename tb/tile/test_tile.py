@@ -165,7 +165,7 @@ class Bench(BlockBench):
             if not hoard:
                 drain = filled
             elif still > pause / p_gnt and drain <= released < filled:
-                drain = random.randint(released + 1, filled)
+                drain = random.choice((released + 1, random.randint(released + 1, filled)))
             # one word a cycle: of a new entry, or again of the oldest
             dut.re.value = 0
             if not plan and random.random() < p_use:
@@ -300,6 +300,11 @@ async def vectors(bench: Bench) -> None:
     shapes = ((1, 1, 1), (3, 1, 3), (3, 5, 7), (64, 1, 9), (2, 17, 17), (116, 1, 5))
     for shape in (*shapes, (9, 1, 64), (2, 3, 150), (5, 11, 23)):
         await bench.play(make(*shape, 2, 1, 0, 0, True), *random.choice(RATES))
+    # filled again for each group of outputs, the buffer full where one vector ends; in the second
+    # shape its last word reaches from one entry into the next
+    rows = bench.sizes.tile_rows
+    for shape in ((rows + 1, 24, 24), {32: (7, 6, 439), 64: (5, 73, 101)}[rows]):
+        await bench.play(make(*shape, 5, 1, 0, 0, True), 1.0, 1.0, hoard=True)
 
 
 @block_test(Bench)
