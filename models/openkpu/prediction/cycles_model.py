@@ -22,8 +22,7 @@ from openkpu.kmodel.residence.resident import keep_all
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
-from openkpu.network.kept import moved_weights
-from openkpu.network.network import Network
+from openkpu.network.network import Network, alignment
 from openkpu.prediction import cycles, cycles_maps
 from openkpu.prediction.cycles import LayerCycles
 from openkpu.words import MAPS, WAYS
@@ -238,7 +237,7 @@ def predict_model(
 def predict_network(config: Config, network: Network, *, inferences: int = 1) -> Predicted:
     """A network as a task list, for so many ``inferences`` in one continuous run, whose layers are
     all given."""
-    args = moved_weights(network)
+    args = network.with_moves(0, alignment(config))[0].layers
     found = cycles.predict_layers(
         config, args, eight_bit=network.eight_bit, tasks=True, inferences=inferences
     )
