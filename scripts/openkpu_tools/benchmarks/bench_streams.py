@@ -3,7 +3,7 @@
 
 `make bench-continuous`: two networks on real scans, each discontinuous (every image started by the
 host) and continuous, at several memory latencies: cycles per inference, the bound max(cycles with
-all data on chip, bus cycles), the share of the transfers that is hidden; what the gate saves, in
+all data on chip, bus cycles), the share of the transfers that is hidden; the gate's savings in
 multiplications and in toggles of the multipliers' operands; and a time line of two inferences.
 Exit status: 0 every result was exact and the bound is met within 3 % at 0 wait states, else 1.
 
