@@ -190,8 +190,8 @@ def consumed(
         bit: f"{toggles / cycles:.6f} {high / cycles:.4f}"
         for (_, bit), (toggles, high) in zip(drivers(box), counts, strict=True)
     }
-    # OpenSTA of 2019 propagates input activities through gates as if nets were independent, so every
-    # pin gets its own activity; the command that its manual documents for pins fails, this one works
+    # OpenSTA of 2019 propagates input activities through gates as if nets were independent: each
+    # pin gets its own activity; the command for pins in its manual fails, the one used here works
     for name, port in box["ports"].items():
         wide = len(port["bits"]) > 1
         for i, bit in enumerate(port["bits"]):
