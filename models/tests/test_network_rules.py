@@ -294,7 +294,7 @@ def test_maps_are_bytes(dtype: type) -> None:
         network.run(x)
     with pytest.raises(NetworkError, match=f"^images{said}"):
         network.storage(x[None])
-    with pytest.raises(NetworkError, match=r"^images .*, the network takes"):
+    with pytest.raises(NetworkError, match=r"^images .*, the network expects"):
         network.storage(x[None][:0].astype(np.uint8))
 
 

@@ -92,7 +92,7 @@ def random_fp16(
     return VectorLayer(case, name, arg.encode(), arg, weights, NONE, NONE, x, y, bool(eight_bit))
 
 
-def takes(shape: tuple[int, int, int]) -> bool:
+def fits_product(shape: tuple[int, int, int]) -> bool:
     """Can a map of this shape be B of a product, with results of either kind?"""
     _, h, w = shape
     if w % 2 or (h > 1 and w % 64) or h > 256:
