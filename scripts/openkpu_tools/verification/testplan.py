@@ -81,11 +81,11 @@ def testplan_rows(
 def testplan_page(made: list[Row]) -> str:
     """The whole page."""
     count = Counter(row.state for row in made)
-    told = ", ".join(f"{count[state]} {state}" for state in STATES if count[state])
+    counts = ", ".join(f"{count[state]} {state}" for state in STATES if count[state])
     lines = [
         "# Test plan",
         "",
-        f"{len(made)} entries: {told}.",
+        f"{len(made)} entries: {counts}.",
         "",
         "| entry | state | tests that passed | coverage |",
         "|---|---|---|---|",

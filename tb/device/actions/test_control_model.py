@@ -80,7 +80,7 @@ def test_bad_image_ends_the_stream_with_an_error() -> None:
     histories = stream(bad=(0x2000,))
     assert ends(histories) == {((0x1000, 0x8000),)}
     assert histories.read(AI["AI_STATUS"], 2)
-    assert not histories.read(AI["AI_ERR_CODE"], 0), "the error is not told"
+    assert not histories.read(AI["AI_ERR_CODE"], 0), "the error is not reported"
     assert histories.read(AI["AI_ERR_CODE"], Err.BUS_ERROR)
 
 
