@@ -179,7 +179,7 @@ def check_loads(n: Neighbours, due: list[tuple[LayerArg, int, int, int, int]]) -
 
 
 def mixed(count: int) -> list[LayerArg]:
-    """Layers of a list, of which some load and store."""
+    """Layers of a list; some load and store their maps."""
     layers = []
     for i in range(count):
         load, store = i > 0 and random.random() < 0.6, i < count - 1 and random.random() < 0.4

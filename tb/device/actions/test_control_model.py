@@ -103,7 +103,7 @@ def test_only_a_flush_loses_layers(flush: bool) -> None:
 
 
 def test_refused_layer() -> None:
-    """Those before it run; those behind it do not, until the host knows."""
+    """Layers before it run; layers behind it do not, until the host acknowledges the error."""
     histories = Histories(bad_layers={9: int(Err.BAD_POOL)})
     for number in (0, 9, 1):
         push(histories, number)
