@@ -66,7 +66,7 @@ def test_tables_go_to_the_page(tmp_path: Path) -> None:
 
 
 def test_page_has_the_targets() -> None:
-    """Rows of the record, among those that need published models."""
+    """The page has the rows of the record, among the rows that need published models."""
     lines = marked.part(bench_tables.PAGE, "bench-goals").splitlines()
     own = bench_goals.goals_table(RECORD)
     assert len(own) > 20 and [line for line in lines if line in own] == own

@@ -69,7 +69,7 @@ class PredictionCase:
 
     @property
     def near(self) -> bool:
-        """Within what the tests allow."""
+        """Within the limits of the tests."""
         share = LAYER_OFF if self.kind in LAYERS else MODEL_OFF
         return abs(self.predicted - self.rtl) <= max(CYCLES, share * self.rtl)
 

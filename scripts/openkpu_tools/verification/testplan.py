@@ -32,7 +32,7 @@ class Row:
 
     @property
     def state(self) -> str:
-        """What the outcomes come to."""
+        """The state that follows from the outcomes."""
         count = Counter(self.outcomes.values())
         if not count["passed"] + count[RECORDED]:
             return STATES[0]

@@ -27,7 +27,7 @@ Work = tuple[int, int, int]  # list, pixels, result
 
 @dataclass(frozen=True)
 class State:
-    """One possibility of what the device is doing; layers are numbers of the bench."""
+    """One possible state of the device; layers have the bench's numbers."""
 
     # registers
     pix: int = 0
