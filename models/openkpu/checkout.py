@@ -15,9 +15,9 @@ REPORTS = (ROOT if IN_CHECKOUT else Path.cwd()) / "reports"
 
 
 def source_roots(root: Path = ROOT) -> list[Path]:
-    """Folders that Python imports from: those that pyproject.toml lists, first to last.
+    """Folders that Python imports from: the ones in pyproject.toml, in order.
 
-    Of an installed package the one folder that the package lies in.
+    For an installed package the single folder that contains it.
     """
     settings = root / "pyproject.toml"
     if not settings.is_file():

@@ -108,7 +108,7 @@ def fp16_most(values: Mapping[str, int]) -> int:
 
 
 def illegal(values: Mapping[str, int]) -> str | None:
-    """What the RTL refuses to elaborate, or has no test for; None: nothing.
+    """The reason why the RTL refuses to elaborate, or has no test; None if it is legal.
 
     ``values``: the integers of a configuration. The text names the key, its value and what was
     expected.

@@ -18,7 +18,7 @@ def any_text() -> None:
 
 
 def one_line(text: object) -> str:
-    """A text of several lines as one; a single line keeps its spaces, of which a name has some."""
+    """A text of several lines as one; a single line keeps its spaces, as a name may have some."""
     lines = str(text).splitlines()
     return lines[0] if len(lines) == 1 else " ".join(" ".join(lines).split())
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fewest cycles of a model as it is run (bound.py): worked out by hand, and never above what
-the prediction or the RTL takes."""
+"""Lower bound of a model's cycles in a run (bound.py): worked out by hand, and never above the
+prediction or the RTL."""
 
 import dataclasses
 import json
@@ -41,7 +41,7 @@ PUBLISHED = [
 
 
 def below(config: Config, found: Predicted) -> tuple[int, int]:
-    """The bounds of a prediction, which they do not exceed."""
+    """The bounds of a prediction, after the check that they do not exceed it."""
     assert [layer for run in found.runs for layer in run] == found.layers
     least, in_turn = bound.of_runs(config, found.runs)
     assert 0 < least <= in_turn <= found.cycles
@@ -62,11 +62,11 @@ def below(config: Config, found: Predicted) -> tuple[int, int]:
         ([Work(100, loads=1600), Work(50)], 250),
         ([Work(100), Work(50, loads=1200)], 150),
         ([Work(100), Work(50, loads=1208)], 151),
-        # a map that leaves exists when the layers before it are over, and may leave behind its own
+        # a map to store exists once the layers before it are done, and may leave after its layer
         ([Work(100), Work(50, stores=1600)], 300),
         ([Work(100, stores=1600), Work(50)], 200),
         ([Work(100, stores=1600), Work(50, stores=800)], 300),
-        # weights of a layer come before its end, those of others do not matter to it
+        # weights of a layer arrive before its end; those of other layers do not affect it
         ([Work(10, reads=800), Work(50)], 150),
         ([Work(50), Work(10, reads=800)], 100),
     ],
@@ -79,13 +79,13 @@ def test_a_run(run: list[Work], cycles: int) -> None:
     ("runs", "cycles"),
     [
         ([[Work(100)], [Work(50)]], 150),
-        # what the second run loads, the first one has stored: they do not overlap
+        # the second run loads maps that the first one stores: they do not overlap
         ([[Work(100, stores=1600)], [Work(50, loads=1600)]], 400),
         ([[Work(100, loads=1600)], [Work(50, stores=1600)]], 400),
         # ... even where the bus had nothing to do before
         ([[Work(100)], [Work(50, loads=1600), Work(50)]], 350),
         ([[Work(100)], [Work(50, loads=800, stores=800)]], 300),
-        # weights of the second run come during the first one, as far as the bus is free
+        # weights of the second run are read during the first one, as far as the bus is free
         ([[Work(100)], [Work(50, reads=1200)]], 150),
         ([[Work(100)], [Work(50, reads=1600)]], 200),
         ([[Work(100, stores=800)], [Work(50, reads=800)]], 200),
@@ -116,7 +116,7 @@ def test_one_layer_at_a_time(runs: list[list[Work]], cycles: int) -> None:
 
 
 def test_the_way_of_a_word() -> None:
-    """28 cycles from an issue to its bytes, one for the word, three to the write."""
+    """Latency of 28 cycles from an issue to its bytes, one for the word, three to the write."""
     assert (WRITE, OUTPUT, DRAIN) == (32, 28, 3)
 
 
@@ -130,7 +130,7 @@ POOL = {"pool_task": 1, "pool_kh": 2, "pool_kw": 2, "pool_sy": 2, "pool_sx": 2}
         ((64, 64, 64, 64), {}, 4 * 8 * 64 * 16),
         # 22 pixels a line are 6 issues; 40 channels are 3 groups
         ((8, 10, 22, 40), {"kernel": 3}, 3 * 8 * 10 * 6),
-        # one issue for a row of the AI RAM: of 40 pixels a line of a channel, of 20 two channels
+        # one issue per row of the AI RAM: a line of 40 pixels, or lines of 20 of two channels
         ((8, 30, 40), {"depthwise": True, "kernel": 3}, 8 * 30),
         ((8, 30, 20), {"depthwise": True, "kernel": 3}, 8 // 2 * 30),
         # 12 x 6 x 11 elements are 88 steps of nine, for each neuron
@@ -169,7 +169,7 @@ def test_a_pooling_task() -> None:
 
 
 def test_words_of_a_list_and_what_stays() -> None:
-    """A list has its words on the bus; in a stream weights that fit are read once."""
+    """The words of a list are read over the bus; in a stream weights that fit are read once."""
     (first, *_), *_ = predict_network(K210, digits.load_network()).runs
     (alone,) = cycles.predict_layers(K210, [first.shape.arg]).layers
     assert first.reads - alone.reads == 8 * WORDS
@@ -195,7 +195,7 @@ def test_words_of_a_list_and_what_stays() -> None:
 @pytest.mark.parametrize("name", configs.names())
 @pytest.mark.parametrize("seed", range(4))
 def test_random_lists(name: str, seed: int) -> None:
-    """Layers of all kinds in any order, half of which load or store maps; every bus."""
+    """Layers of all kinds in any order; half of them load or store maps; every bus."""
     rng = np.random.default_rng(seed)
     for bus in configs.BUSES:
         config = dataclasses.replace(configs.load_config(name), ahb_width=bus)
@@ -222,7 +222,7 @@ def test_networks_of_the_project(name: str) -> None:
 @pytest.mark.parametrize("maps", MAPS)
 @pytest.mark.parametrize("via", WAYS)
 def test_a_model(via: str, maps: str) -> None:
-    """Runs are layers of their own, or those between which the CPU works."""
+    """Runs are single layers, or sequences without CPU work between the layers."""
     file = CONTAINERS["v3"]
     found = predict_model(K210, [loads_kmodel(file)], len(file), via, maps)
     below(K210, found)
@@ -237,7 +237,7 @@ def test_a_model(via: str, maps: str) -> None:
 )
 @pytest.mark.parametrize("model", PUBLISHED)
 def test_published_models(model: str, via: str) -> None:
-    """In every way; the RTL takes no fewer cycles either."""
+    """In every mode; the RTL needs no fewer cycles either."""
     file = read_file(shared(f"real/{model}"))
     for maps in MAPS:
         found = predict_model(K210, [loads_kmodel(file, model)], len(file), via, maps)

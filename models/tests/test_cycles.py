@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicted cycles (prediction/cycles.py): what must hold whatever the RTL takes; its parts."""
+"""Predicted cycles (prediction/cycles.py): rules that hold independent of the RTL; its parts."""
 
 import dataclasses
 import itertools
@@ -51,7 +51,7 @@ def one(config: Config, *sizes: int, eight_bit: bool = True, **fields: int) -> L
     ],
 )
 def test_no_faster_than_the_array(name: str, sizes: tuple, fields: dict) -> None:
-    """The parts make up the cycles; issues and cycles are never below what the array needs."""
+    """The parts add up to the cycles; issues and cycles are never below the array's minimum."""
     config = configs.load_config(name)
     found = one(config, *sizes, **fields)
     assert sum(found.parts.values()) == found.cycles
@@ -67,7 +67,7 @@ def test_more_work_takes_longer() -> None:
 
 
 def test_a_wider_bus_is_faster_where_weights_bound() -> None:
-    """128 channels of a 4x4 map: as long as the weights take."""
+    """128 channels of a 4x4 map: the load of the weights determines the cycles."""
     found = {}
     for bus in configs.BUSES[:2]:
         config = dataclasses.replace(K210, ahb_width=bus)
@@ -79,7 +79,7 @@ def test_a_wider_bus_is_faster_where_weights_bound() -> None:
 
 def test_what_bounds() -> None:
     assert one(K210, 64, 64, 64, 64, kernel=3).bound == "array"
-    # few input channels: the sums come faster than they are written
+    # few input channels: sums arrive faster than they are written
     wide = dataclasses.replace(K210, path_bytes=16)
     assert one(wide, 3, 64, 64, 64).bound == "output"
     pool = LayerArg.make(16, 32, 32, depthwise=True, kernel=3, pool=7)
@@ -92,14 +92,14 @@ def test_a_layer_behind_another_starts_sooner() -> None:
     second = first.replace(para_start_addr=20_000, active_addr=60_000, bwsx_base_addr=70_000)
     alone = cycles.predict_layers(K210, [first]).layers[0].cycles
     both = [layer.cycles for layer in cycles.predict_layers(K210, [first, second]).layers]
-    # its table and batch-norm words go before the first one's weights
+    # its table and batch-norm words have priority over the first one's weights
     words = (144 + 8 * 32) // K210.bus_bytes
     assert 0 < both[0] - alone < 1.2 * words and both[1] < alone
     assert alone - both[1] > 24 + 25  # a layer's words, the decoder
 
 
 def test_layers_beyond_the_fifo_of_the_host() -> None:
-    """Thirty layers in three bursts: all of them, each as long as the ones before."""
+    """Thirty layers in three bursts: all are predicted, each with the same cycles."""
     arg = LayerArg.make(8, 16, 16, 16, kernel=3)
     found = [layer.cycles for layer in cycles.predict_layers(K210, [arg] * 30).layers]
     assert len(found) == 30 and len(set(found[3:])) <= 2
@@ -115,7 +115,7 @@ def test_task_list_and_result_in_storage() -> None:
 
 
 def test_maps_from_and_to_storage() -> None:
-    """A layer of a list that loads and stores its maps; the others take what they took."""
+    """A layer of a list loads and stores its maps; the cycles of the others do not change."""
     arg = LayerArg.make(8, 32, 32, 8, kernel=3)
     moves = {"load_map": 1, "map_load_addr": 0x50000, "store_map": 1, "map_store_addr": 0x60000}
     plain = [layer.cycles for layer in cycles.predict_layers(K210, [arg] * 3, tasks=True).layers]
@@ -141,7 +141,7 @@ def test_a_wide_map_comes_line_by_line() -> None:
 
 
 def test_a_store_shares_the_bus_with_reads() -> None:
-    """A burst of each, one after the other; alone each has every cycle."""
+    """Bursts alternate; alone each uses every cycle."""
     bus = Bus()
     bus.store(0, 640, 640)
     assert bus.read(0, 640) == 1280 and bus.store_end == 1280
@@ -220,7 +220,7 @@ def test_pooling_tasks(window: dict, cycles: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_streams_with_pooling_tasks(length: int) -> None:
-    """Weights that stay begin at their first row in each inference, wherever the pools are."""
+    """Kept weights begin at their first row in each inference, wherever the pools are."""
     for kinds in itertools.product(("convolution", "pool"), repeat=length):
         network, _ = random_list(np.random.default_rng(3), list(kinds), (5, 12, 20))
         layers = predict_network(K210, network, inferences=6).layers
@@ -230,7 +230,7 @@ def test_streams_with_pooling_tasks(length: int) -> None:
 
 
 def test_stream_whose_first_layer_does_not_fit() -> None:
-    """Its weights for the next inference are never all asked for before its pixels are there."""
+    """Its weights for the next inference are never all requested before its pixels arrive."""
     rng, small = np.random.default_rng(60), configs.load_config("small")
     network, _ = random_list(rng, ["fully connected"], (19, 8, 86))
     assert Shape(small, network.layers[0]).weight_rows > small.wbuf_rows
@@ -258,13 +258,13 @@ def test_a_model_in_three_ways() -> None:
 
 # ------------------------------------------------------------------------------ parts
 def test_reads_are_a_word_a_cycle() -> None:
-    """One behind the other; not before they are asked for."""
+    """In sequence; never before their request."""
     bus = Bus()
     assert [bus.read(10, 20), bus.read(0, 5), bus.read(100, 1)] == [30, 35, 101]
 
 
 def test_a_map_goes_before_reads() -> None:
-    """They have what it leaves: a quarter of the cycles, then all."""
+    """Reads use the cycles that the map leaves: a quarter of them, then all."""
     bus = Bus()
     assert bus.ahead(100, 400, 300) == 500
     assert bus.read(50, 50) == 100 and bus.read(0, 50) == 300 and bus.read(0, 60) == 510
@@ -278,7 +278,7 @@ def test_tables_go_behind_a_map_and_before_reads() -> None:
 
 
 def test_a_store_waits_for_what_goes_before() -> None:
-    """Maps that come and tables go first, as far as the store leaves no cycles free for them."""
+    """Loads of maps and tables have priority, where the store leaves no cycles free for them."""
     bus = Bus()
     bus.ahead(0, 100, 100)
     bus.store(0, 100, 100)
@@ -289,7 +289,7 @@ def test_a_store_waits_for_what_goes_before() -> None:
     assert bus.store_end == 100
 
 
-def test_a_map_of_words_takes_a_read_of_each_plane() -> None:
+def test_a_map_of_words_needs_a_read_of_each_plane() -> None:
     """Lines of 14 sums of 32 bits: sixteen reads on a path of 16 bytes, small arrays one a byte."""
     found = {}
     for name in ("small", "nano"):
@@ -302,7 +302,7 @@ def test_a_map_of_words_takes_a_read_of_each_plane() -> None:
 
 
 def test_a_long_word_after_a_short_one() -> None:
-    """fc_flatten: lines of 82 bytes in words of 64, eight and two cycles of work, take twelve."""
+    """fc_flatten: lines of 82 bytes in words of 64, eight and two cycles of work, need twelve."""
     taken = {}
     for lines in (20, 40):
         found = one(K210, 18, lines, 82, 6, fc=True)
@@ -311,7 +311,7 @@ def test_a_long_word_after_a_short_one() -> None:
 
 
 def test_what_was_read_too_early_is_late_afterwards() -> None:
-    """A map that was asked for in the past: the words that it moved meanwhile."""
+    """A map that was requested in the past: later reads wait for the words that it moved."""
     bus = Bus()
     bus.read(0, 1000)
     assert bus.ahead(900, 100, 100) == 1000
@@ -346,8 +346,8 @@ def test_stripes_cover_the_grid() -> None:
 
 
 def test_single_bytes_by_the_host() -> None:
-    """A map of which a layer of the segment makes a part: the host moves the other bytes one by
-    one, two cycles each (docs/architecture.md 15.10); what is there is not moved again."""
+    """A layer of the segment makes a part of a map: the host moves the other bytes one by one, two
+    cycles each (docs/architecture.md 15.10); bytes that are there are not moved again."""
     made = LayerArg.make(4, 8, 16, 4, dst=8)  # rows 8 to 15
     joined = LayerArg.make(12, 8, 16, 4, src=8, dst=64)  # rows 8 to 31: a third is its own
     moves = MapMoves()

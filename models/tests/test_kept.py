@@ -199,7 +199,7 @@ def heavy() -> Network:
 
 
 def test_gain() -> None:
-    """A network that waits for the bus gains; what is kept is told in bytes and rows."""
+    """A network bound by the bus gains; the kept weights are reported in bytes and rows."""
     network, k210 = heavy(), configs.load_config("k210")
     network.place()
     keeping.keep_weights(network, k210)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of the v5 byte code by release: every one is read, found out, asked for or refused."""
+"""Numbers of the v5 byte code by release: each one is read, detected, requested or refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from openkpu.kmodel.version5.bytecode import DIALECTS, RELEASES, Dialect, dialec
 from openkpu.kmodel.version5.numbering import Attempt, choose_numbering
 
 F32, U8 = 9, 4
-# read off the published headers: how many functions there are, and the numbers of some
+# from the published headers: the number of functions, and the opcodes of some
 NUMBERS = {
     "1.0-dev": (27, {"COPY": 8, "DEQUANTIZE": 9, "QUANTIZE": 17, "SLICE": 21, "UNARY": 26}),
     "1.0.0": (30, {"CUMSUM": 9, "DEQUANTIZE": 10, "REDUCE_ARG": 21, "SLICE": 24, "UNARY": 29}),
@@ -42,7 +42,7 @@ def test_numbers_of_a_release(release: str) -> None:
     assert {name: dialect.functions.index(name) for name in some} == some
     assert dialect.formats["BINARY"] == ("8B2f" if release >= "1.4.0" else "7B2f")
     assert dialect.interior == (release >= "1.1.0")
-    # what the compilers write for these, seen in files of each release
+    # the compilers' numbers for these, from files of each release
     unary = {"1.0-dev": (10, 12), "1.0.0": (12, 14)}.get(release, (13, 15))
     assert (dialect.unary.index("sqrt"), dialect.unary.index("tanh")) == unary
     assert ("sign" in dialect.unary) == ("erf" in dialect.unary) == (release >= "1.1.0")
@@ -73,7 +73,7 @@ class Writer:
             getattr(self, name)(out if last else self.buffer)
 
     def buffer(self, shape: tuple[int, ...]) -> tuple[int, int]:
-        """The next place in the data pool."""
+        """Allocate the next place in the data pool."""
         at = self.free
         self.free += 4 * int(np.prod(shape))
         return 3, at
@@ -146,7 +146,7 @@ PARTS = ["copy", "unary", "binary", "transpose", "slice", "pad", "resize", "redu
 
 
 def random_program(seed: int, dialect: Dialect) -> tuple[bytes, str]:
-    """A chain of two to six functions, with or without RET; and what it is made of."""
+    """A chain of two to six functions, with or without RET; and their names."""
     rng = np.random.default_rng(seed)
     parts = [p for p in PARTS if p != "softmax" or "SOFTMAX" in dialect.formats]
     names = [str(name) for name in rng.choice(parts, int(rng.integers(2, 7)))]
@@ -166,7 +166,7 @@ def steps(program: Program) -> list[str]:
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
 def test_the_numbering_of_a_program_is_found(dialect: Dialect) -> None:
-    """By whatever numbering it is read, it is the program that was written."""
+    """With any numbering the program is read back as it was written."""
     for seed in range(60):
         data, names = random_program(seed, dialect)
         program, asked = loads_kmodel(data, "m"), loads_kmodel(data, "m", dialect.name)
@@ -182,7 +182,7 @@ def test_the_numbering_of_a_program_is_found(dialect: Dialect) -> None:
 
 # ---------------------------------------------------------------------------------- short programs
 def added(dialect: Dialect, low: float = -np.inf, high: float = np.inf) -> bytes:
-    """An addition and a RET: in seven bytes and RET there is room for eight bytes."""
+    """An addition and a RET: seven bytes and RET have room for eight bytes."""
 
     def write(a: Assembler) -> None:
         V5["add"][2](a)
@@ -202,7 +202,7 @@ def test_an_addition_at_the_end_is_read_by_its_registers() -> None:
 
 
 def softmax_of_nothing() -> bytes:
-    """By 1.1.0 a softmax of axis 0 with beta 0; by 1.2.0 a sigmoid and eight nops."""
+    """In 1.1.0 a softmax of axis 0 with beta 0; in 1.2.0 a sigmoid and eight nops."""
 
     def write(a: Assembler) -> None:
         a.at(0, 0).at(1, 0).strided(0, *SHP).tensor("SOFTMAX", F32, 0, 1, 1, 0, 0.0)
@@ -262,9 +262,9 @@ def test_elements_that_lie_over_each_other_are_doubtful() -> None:
     assert "lie over each other" in loads_kmodel(v5_model(DIALECTS[-1], [X], X, code), "m").detail
 
 
-# ----------------------------------------------------------------------------------- what fits none
+# ----------------------------------------------------------------------------- fits no numbering
 def test_what_no_type_allows_does_not_fit() -> None:
-    """Errors, whatever the numbering: the file cannot mean that."""
+    """Errors in every numbering: the file is invalid."""
 
     def scaled(name: str, src: int, dst: int) -> Callable:
         def write(a: Assembler) -> None:
@@ -294,7 +294,7 @@ def test_what_no_type_allows_does_not_fit() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
 def test_the_nearest_is_named(dialect: Dialect) -> None:
-    """The one that follows the code up to what nobody can follow."""
+    """The numbering that decodes the code up to the point where none does."""
 
     def write(a: Assembler) -> None:
         V5["transpose"][2](a)
@@ -312,7 +312,7 @@ def test_the_nearest_is_named(dialect: Dialect) -> None:
 
 
 def test_of_two_that_are_as_near_both_are_named() -> None:
-    """Number 13 after nothing that tells them apart: whose operation it is, nobody knows."""
+    """Number 13 without preceding code that distinguishes them: its operation is ambiguous."""
     code = Assembler(dialect_of("1.1.0")).at(0, 0).code + b"\x5e\x0d\0" + bytes(20)
     with pytest.raises(KmodelError) as caught:
         loads_kmodel(build_v5(code, [((0, F32, 0, 4), (1,))], []), "m")
@@ -386,7 +386,7 @@ def test_a_published_file_of_each_release(release: str) -> None:
         load_kmodel(path, other)
 
 
-# ---------------------------------------------------------------------- what the compilers write
+# ---------------------------------------------------------------------- output of the compilers
 COMPILED = Path(__file__).with_name("data") / "numberings.npz"
 COMPILERS = ("1.0.0", "1.1.0", "1.3.0", "1.4.0", "1.5.0", "1.6.0", "1.7.1", "1.8.0", "1.9.0")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every v4 opcode by the cases of opcode_cases_v4, and what a body must not be."""
+"""Every v4 opcode by the cases of opcode_cases_v4, and invalid bodies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from openkpu.kmodel import KmodelError, loads_kmodel, run_kmodel
 
 
 def same(got: bytes, want: bytes, close: bool) -> None:
-    """Equal bytes; ``close``: floats that a library function makes."""
+    """Equal bytes; ``close``: floats from a library function, within a tolerance."""
     if close:
         assert np.allclose(np.frombuffer(got, "<f4"), np.frombuffer(want, "<f4"), atol=1e-6)
     elif len(want) % 4 == 0 and np.isnan(np.frombuffer(want, "<f4")).any():
@@ -60,8 +60,9 @@ def test_shapes_of_outputs() -> None:
         assert output.shape == shape, name
 
 
-def test_memory_copy_takes_what_the_input_has() -> None:
-    """As many bytes as they are, whatever the types of the ranges say, into a place for more."""
+def test_memory_copy_copies_the_bytes_of_the_input() -> None:
+    """The number of input bytes counts, not the types of the ranges; the place has room for
+    more."""
     src, out = words(MAIN, U8, A, 6), words(MAIN, F32, OUT, 8)
     data = file4([(0x09, src + out)], [(src, (1, 1, 1, 6))], [words(MAIN, U8, OUT, 8)], 768)
     x = np.array([1, 2, 3, 4, 5, 6], np.uint8)
@@ -131,7 +132,7 @@ def test_kpu_upload_and_conv2d() -> None:
 
 
 def test_constants() -> None:
-    """A table in the constants, which stand before the node headers."""
+    """A table in the constants, which precede the node headers."""
     src, out = words(MAIN, U8, A, 3), words(MAIN, U8, OUT, 3)
     body = src + words(CONST, U8, 2, 256) + out
     constants = b"\7\7" + bytes(range(255, -1, -1)) + b"\0\0"
@@ -141,7 +142,7 @@ def test_constants() -> None:
 
 
 def test_types_of_ranges_are_not_looked_at() -> None:
-    """The runtime takes the bytes of a float operation for floats, whatever the range says."""
+    """The runtime reads the bytes of a float operation as floats, whatever type the range has."""
     case = dataclasses.replace(CASES["binary sub"], types=(F32, U8))
     assert case.run() == case.want
 
@@ -182,10 +183,10 @@ def test_refusals(opcode: int, tail: bytes, text: str) -> None:
 
 
 def test_last_body_without_its_alignment() -> None:
-    """The compiler moves on to eight bytes without writing; what the body says must be there."""
+    """The compiler pads to eight bytes without writing them; the body itself must be complete."""
     for name, case in CASES.items():
         data = case.file()
-        # the body's own length, without what file4 adds
+        # the body's own length, without the padding of file4
         own = 16 * (2 if case.b is None else 3) + len(case.tail)
         spare = -own % 8
         for missing in range(1, spare + 1):
@@ -194,7 +195,7 @@ def test_last_body_without_its_alignment() -> None:
             assert [op.describe() for op in same_program.operations] == [
                 op.describe() for op in loads_kmodel(data).operations
             ]
-        if case.opcode not in (0x0A, 0x14):  # these end with bytes that say nothing
+        if case.opcode not in (0x0A, 0x14):  # these end with unused bytes
             with pytest.raises(KmodelError):
                 loads_kmodel(data[: len(data) - spare - 1], name)
     data = kpu_file()

@@ -26,7 +26,7 @@ TYPES = (np.int8, np.uint8)
 
 
 def matrix(rng: np.random.Generator, shape: tuple[int, int], dtype: type) -> np.ndarray:
-    """Noise, corners of the type, or corners alone."""
+    """Random values, with corners of the type among them, or corners alone."""
     info = np.iinfo(dtype)
     found = rng.integers(info.min, info.max + 1, shape)
     share = rng.choice([0.0, 0.3, 1.0])
@@ -46,7 +46,7 @@ def test_published_product(dtype: type) -> None:
 
 
 def test_every_k() -> None:
-    """All K that a layer takes, every pair of types, with corners."""
+    """All K that a layer supports, every pair of types, with corners."""
     rng = np.random.default_rng(11)
     for k in range(1, 1025):
         types = rng.integers(0, 2, 2)
@@ -67,7 +67,7 @@ def test_extremes() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_products(seed: int) -> None:
-    """Any sizes, also such that need tiles of either kind."""
+    """Random sizes, including sizes that need tiles of either kind."""
     rng = np.random.default_rng(seed)
     m, k, n = (max(1, int(np.exp(rng.uniform(0, np.log(most))))) for most in (300, 500, 1500))
     a = matrix(rng, (m, k), TYPES[seed & 1])
@@ -101,7 +101,7 @@ def test_tiles_cover_the_product() -> None:
         alone = m <= m_max(k) and map_of(m, k, n, rows) is not None
         assert alone == (len(tiles) == 1), (m, k, n)
     assert len(plan_matmul(512, 512, 512)) == 1
-    # the maps of this one are dense: B takes 256 KiB, C a MiB
+    # its maps are dense: B occupies 256 KiB, C a MiB
     arg = plan_matmul(512, 512, 512)[0].arg
     assert (arg.in_layout.bytes, arg.out_layout.bytes) == (512 * 512, 4 * 512 * 512)
 
@@ -138,7 +138,7 @@ def test_planes() -> None:
 
 
 def test_batch_norm_acts_on_words() -> None:
-    """v leaves: scale, shift and a bias of 32 bits; whatever the table, modulo 2^32."""
+    """The output is v: scale, shift and a bias of 32 bits, modulo 2^32 for any table."""
     rng = np.random.default_rng(6)
     arg = layer_of(3, 9, 7)
     a, b = matrix(rng, (3, 9), np.int8), matrix(rng, (9, 7), np.int8)
@@ -153,7 +153,7 @@ def test_batch_norm_acts_on_words() -> None:
 
 
 def test_offsets_alone() -> None:
-    """in_xor and w_xor in a layer of bytes: the pixels and weights XOR 0x80, not pad_value."""
+    """in_xor and w_xor in a layer of bytes: pixels and weights XOR 0x80, but not pad_value."""
     rng = np.random.default_rng(7)
     x = rng.integers(0, 256, (2, 4, 5)).astype(np.uint8)
     weights = rng.integers(0, 256, 3 * 2 * 9).astype(np.uint8)
@@ -169,10 +169,10 @@ def test_offsets_alone() -> None:
 @pytest.mark.parametrize(
     ("fields", "code", "says"),
     [
-        ({"depth_wise_layer": 1}, "BAD_FLAGS", "out32 takes"),
-        ({"fc": 1}, "BAD_FLAGS", "out32 takes"),
+        ({"depth_wise_layer": 1}, "BAD_FLAGS", "out32 requires"),
+        ({"fc": 1}, "BAD_FLAGS", "out32 requires"),
         ({"pool_type": 8}, "BAD_POOL", "not pooled"),
-        ({"image_dst_addr": 32768 - 7}, "BAD_ADDR", "output map takes rows"),
+        ({"image_dst_addr": 32768 - 7}, "BAD_ADDR", "output map occupies rows"),
         ({"image_src_addr": 25}, "BAD_ADDR", "the input"),
     ],
 )
@@ -189,7 +189,7 @@ def test_weights_of_16_bits() -> None:
     assert arg.device_code(eight_bit=True) == 0
     arg = arg.with_loads(False)
     assert arg.device_code(eight_bit=False) == LayerError("BAD_WEIGHTS", "").number
-    with pytest.raises(LayerError, match="BAD_WEIGHTS: w_xor takes 8-bit weights"):
+    with pytest.raises(LayerError, match="BAD_WEIGHTS: w_xor requires 8-bit weights"):
         run_layer(
             arg, np.zeros((8, 2, 4), np.uint8), np.zeros(64, np.uint8), *tables(4), eight_bit=False
         )
@@ -228,7 +228,7 @@ def test_refused_operands() -> None:
 
 
 def test_maps_in_the_ai_ram() -> None:
-    """What packs and unpacks maps takes the planes as channels."""
+    """Packing and unpacking treat the planes as channels."""
     arg = layer_of(3, 5, 40)
     assert arg.out_shape[0] == 12
     ram = airam.new_ram()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network images: addresses matter, files round-trip, storage holds what the registers say."""
+"""Network images: addresses matter, files round-trip, storage agrees with the registers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from openkpu.network.network import ALIGN, Network, NetworkError
 
 
 def chain(seed: int, eight_bit: bool = True) -> Network:
-    """Four random layers one after the other."""
+    """Four random layers in sequence."""
     return random_network(np.random.default_rng(seed), eight_bit=eight_bit)[0]
 
 
@@ -51,12 +51,12 @@ def test_wrong_addresses_show() -> None:
 
 
 def test_maps_that_share_rows() -> None:
-    """Refused, except a depthwise layer without a pool that writes where it has read."""
+    """Refused, except for a depthwise layer without a pool that overwrites rows it has read."""
     rng = np.random.default_rng(9)
     plain = random_layer(rng, c=4, h=6, w=12, o=4, kernel=1, pool=0, depthwise=False, fc=False)
     network = Network.single(plain)
     network.layers[0] = network.layers[0].replace(image_src_addr=7, image_dst_addr=7)
-    with pytest.raises(LayerError, match=r"BAD_ADDR: the output map takes rows 7\.\.12, the input"):
+    with pytest.raises(LayerError, match=r"BAD_ADDR: the output map occupies rows 7\.\.12, the"):
         network.run(plain.x.view(np.uint8))
     with pytest.raises(NetworkError, match="layer 0: BAD_ADDR"):
         network.validate()
@@ -118,7 +118,7 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pixel_offset", [0, 3])
 def test_storage_image(pixel_offset: int) -> None:
-    """Everything can be read back from where the registers say it lies."""
+    """All data can be read back from the addresses in the registers."""
     network = chain(6)
     base = 0x2000_0000
     images = np.stack([image(network, seed) for seed in range(3)])
@@ -150,9 +150,9 @@ def test_storage_image(pixel_offset: int) -> None:
 
 def test_network_images_refuse_other_shapes() -> None:
     network = digits.load_network()
-    with pytest.raises(NetworkError, match="the network takes"):
+    with pytest.raises(NetworkError, match="the network expects"):
         network.run(np.zeros((1, 8, 9), np.uint8))
-    with pytest.raises(NetworkError, match="the network takes"):
+    with pytest.raises(NetworkError, match="the network expects"):
         network.storage(np.zeros((2, 3, 8, 8), np.uint8))
     with pytest.raises(NetworkError, match=r"0 layers, a task list has 1\.\.1023"):
         Network().validate()
@@ -160,7 +160,7 @@ def test_network_images_refuse_other_shapes() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_networks_are_worth_running(seed: int) -> None:
-    """Every layer still tells its inputs apart, down to the last."""
+    """Every layer, down to the last, has different outputs for different inputs."""
     network, x = random_network(np.random.default_rng(seed), layers=5, fc_last=seed % 2 == 0)
     run = network.run(x)
     assert network.in_shape == x.shape and len(network.layers) == 5
@@ -186,7 +186,7 @@ def moving() -> tuple[Network, np.ndarray, np.ndarray]:
 
 
 def test_maps_of_storage(tmp_path: Path) -> None:
-    """The third layer sees its own map; addresses, files, and what is not there."""
+    """The third layer reads its own map; addresses, files, and missing maps."""
     network, x, own = moving()
     network.validate()
     run, plain = (

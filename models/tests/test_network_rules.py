@@ -286,7 +286,7 @@ def test_a_network_without_layers() -> None:
 
 @pytest.mark.parametrize("dtype", [float, np.int64, np.uint16, bool])
 def test_maps_are_bytes(dtype: type) -> None:
-    """Of 300 the golden model would see 44, and nobody would hear of it."""
+    """The golden model would use 44 for 300, without an error."""
     network = chain(3, 5, 7)
     x = np.full(network.in_shape, 300).astype(dtype)
     said = f": {np.dtype(dtype)}, expected uint8 or int8"
@@ -294,7 +294,7 @@ def test_maps_are_bytes(dtype: type) -> None:
         network.run(x)
     with pytest.raises(NetworkError, match=f"^images{said}"):
         network.storage(x[None])
-    with pytest.raises(NetworkError, match=r"^images .*, the network takes"):
+    with pytest.raises(NetworkError, match=r"^images .*, the network expects"):
         network.storage(x[None][:0].astype(np.uint8))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every command has in common: exit status, signals, one line for a bad request.
+"""Common parts of all commands: exit status, signals, one line for a bad request.
 
 Exit status: 0 good, 1 something did not match or failed, 2 the request could not be met, 130 ended
 by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 when the reader of the output went away.
@@ -31,12 +31,12 @@ from openkpu_tb import seeds
 
 MISMATCH, BAD_REQUEST = 1, 2
 OWN = ("openkpu", "openkpu_tb", "openkpu_tools")
-GIVEN = "_given"  # of a namespace while it is filled: options that have been there
+GIVEN = "_given"  # attribute of a namespace while it is filled: the options given so far
 GRACE = 20  # seconds for a process to clean up
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BY_MAKE = "OPENKPU_BY_MAKE"  # environment: make called the command, which is removed at once
 Main = Callable[[list[str] | None], int]
-by_make = False  # options are called as make's variables
+by_make = False  # messages name options as make's variables
 
 
 def first_line(document: str | None) -> str:
@@ -71,7 +71,7 @@ def any_of(words: Iterable[object]) -> str:
 
 
 class _Once(argparse.Action):
-    """Store a value, or several; a second one would replace the first without a word."""
+    """Store a value, or several; a second option is an error, not a silent replacement."""
 
     def __call__(self, parser, namespace, values, option_string=None) -> None:
         given = vars(namespace).setdefault(GIVEN, set())
@@ -90,9 +90,9 @@ class Seed(_Once):
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose complaint is one line, and which takes a value that begins with a dash.
+    """argparse with one-line messages, which accepts a value that begins with a dash.
 
-    An option is given once, by its whole name; a complaint calls it as the user did.
+    An option is given once, by its whole name; a message names it as the user did.
     """
 
     def __init__(self, *args, **kwargs) -> None:
@@ -117,7 +117,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"{seeds.shown(str(value))}: expected {known}")
 
     def _called(self, name: str) -> str:
-        """An option or argument, whose name argparse says, as the user writes it."""
+        """An option or argument, from its name in argparse's message, as the user writes it."""
         name = name.partition("/")[0]
         return option(name.removeprefix("--")) if by_make or name.startswith("--") else name
 
@@ -132,7 +132,7 @@ class Parser(argparse.ArgumentParser):
 
     # ---- variables of make
     def variables(self) -> dict[str, argparse.Action]:
-        """What make calls the options and arguments, in their order."""
+        """make's names of the options and arguments, in their order."""
         return {
             _word(action).strip("-").replace("-", "_").upper(): action
             for action in self._actions
@@ -140,8 +140,8 @@ class Parser(argparse.ArgumentParser):
         }
 
     def words(self, given: Mapping[str, str]) -> list[str]:
-        """The command line that variables and their values are; UsageError for a value that no
-        option has."""
+        """The command line for variables and their values; UsageError for a value that no option
+        accepts."""
         known = self.variables()
         found, last = [], []
         for name, value in given.items():
@@ -172,7 +172,7 @@ def _word(action: argparse.Action) -> str:
 def _several(name: str, value: str) -> list[str]:
     """The words of a variable that has several, as a shell reads them: quoted, with ``*``.
 
-    The name of a file that is there is one word, whatever letters it has.
+    The name of an existing file is one word, whatever characters it has.
     """
     if os.path.exists(value):
         return [value]
@@ -197,9 +197,9 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
 def run_command(main: Main, argv: list[str] | None = None) -> int:
     """The exit status of ``main(argv)``, whatever ends it.
 
-    An error of the project's readers, or of a tool that is missing, is one line (of_request). While
-    it runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators are
-    ended and temporary folders removed on the way out.
+    An error of the project's readers, or of a missing tool, is one line (of_request). While the
+    command runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators
+    are ended and temporary folders removed on exit.
     """
     global by_make
     by_make = bool(os.environ.pop(BY_MAKE, ""))
@@ -224,7 +224,7 @@ def run_command(main: Main, argv: list[str] | None = None) -> int:
     except AssertionError as error:
         if type(error).__module__ != "openkpu_tb.simrun":
             raise
-        _say(f"error: {error}")  # of a simulation that failed, all that it said
+        _say(f"error: {error}")  # for a failed simulation its whole output
         return MISMATCH
     except ModuleNotFoundError as error:  # a group of pyproject.toml that is not installed
         if (error.name or "openkpu").partition(".")[0] in OWN:
@@ -245,8 +245,8 @@ def run_command(main: Main, argv: list[str] | None = None) -> int:
 
 
 def of_request(error: Exception) -> bool:
-    """Is it about what the user asked for? So are all ValueErrors that the project defines, and
-    what is said of a tool or a place for builds that is missing."""
+    """Is the request the cause? True for all ValueErrors that the project defines, and for errors
+    about a missing tool or a missing place for builds."""
     module = type(error).__module__
     own = module.partition(".")[0] in OWN and isinstance(error, ValueError)
     return own or module in ("openkpu_tb.simrun", "openkpu_tb.places")
@@ -255,7 +255,8 @@ def of_request(error: Exception) -> bool:
 def closed() -> bool:
     """Was the standard output closed when Python started?
 
-    Of the three streams those that were become /dev/null, or the next file would take their number.
+    Each of the three streams that was closed becomes /dev/null; otherwise the next file would get
+    its number.
     """
     for number in range(3):
         try:
@@ -268,7 +269,7 @@ def closed() -> bool:
 
 
 def _drop_output(stream: TextIO | None = None) -> None:
-    """What is still in the buffer has no reader; Python would complain when it flushes at exit."""
+    """Discard the buffer, which has no reader; Python would report an error at exit otherwise."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
@@ -287,7 +288,7 @@ def _say(text: str) -> None:
 
 @contextlib.contextmanager
 def ending(process: subprocess.Popen) -> Iterator[None]:
-    """Whatever ends the block early ends ``process`` too, which may clean up first."""
+    """End ``process`` when the block ends early; it may clean up first."""
     try:
         yield
     finally:
@@ -300,7 +301,7 @@ def ending(process: subprocess.Popen) -> Iterator[None]:
                 process.wait()
 
 
-# ---- argument types: each names what it got and what it takes
+# ---- argument types: each names the value given and the values accepted
 def integer_in(least: int, most: int, what: str = "a whole number") -> Callable[[str], int]:
     """argparse type: an integer from ``least`` to ``most``."""
 
@@ -335,7 +336,7 @@ real = between(-1e6, 1e6)  # a term
 
 
 def factor(text: str) -> float:
-    """argparse type: a number other than 0, not so close to it that nothing is left."""
+    """argparse type: a number other than 0, of at least 1e-6 in magnitude."""
     if abs(value := real(text)) < 1e-6:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number that is not so close to 0")
     return value
@@ -353,7 +354,7 @@ def factors(text: str) -> float | tuple[float, ...]:
 
 
 def path(text: str) -> Path:
-    """argparse type: the name of a file that is written, in a folder that is there."""
+    """argparse type: the name of an output file, in an existing folder."""
     found = Path(given_name(text))
     if not found.resolve().parent.is_dir():
         raise argparse.ArgumentTypeError(f"{text}: the folder does not exist")
@@ -361,7 +362,7 @@ def path(text: str) -> Path:
 
 
 def folder(text: str) -> Path:
-    """argparse type: the name of a folder that is written, or will be made."""
+    """argparse type: the name of an output folder, which may not exist yet."""
     found = Path(given_name(text))
     for each in (found, *found.parents):
         if os.path.lexists(each) and not each.is_dir():
@@ -370,7 +371,7 @@ def folder(text: str) -> Path:
 
 
 def there(text: str) -> str:
-    """argparse type: a file or folder that is read."""
+    """argparse type: an input file or folder."""
     try:
         os.stat(given_name(text))
     except (OSError, ValueError) as error:
@@ -408,13 +409,13 @@ def apart(args: argparse.Namespace, *pairs: tuple[str, str], why: str = "") -> N
 
 
 def needs(args: argparse.Namespace, name: str, other: str, what: str) -> None:
-    """UsageError for an option that is given without the one it goes with."""
+    """UsageError for an option that is given without the one that it depends on."""
     if getattr(args, name) not in (None, False) and not getattr(args, other):
         raise UsageError(f"{option(name)} without {option(other)}, expected {what} to use it with")
 
 
 def in_checkout(args: argparse.Namespace, *names: str) -> None:
-    """UsageError for an option that only works on a checkout, of an installed package."""
+    """UsageError in an installed package for an option that only works in a checkout."""
     for name in names:
         if getattr(args, name) and not IN_CHECKOUT:
             raise UsageError(f"{option(name)} works on a checkout, which this is not")
@@ -422,7 +423,7 @@ def in_checkout(args: argparse.Namespace, *names: str) -> None:
 
 # ---- files that a command will write
 def check_output(path: Path, suffix: str | None = None) -> None:
-    """UsageError unless a file can be written at ``path``; nothing is left there."""
+    """UsageError unless a file can be written at ``path``; leaves no file there."""
     if suffix and path.suffix.lower() != suffix:
         raise UsageError(f"{path}: expected a name that ends in {suffix}")
     if path.is_dir():
@@ -446,13 +447,13 @@ def check_output(path: Path, suffix: str | None = None) -> None:
 
 
 def _printed(path: Path) -> bool:
-    """Is this the file that the standard output or the error output goes to?"""
+    """Is this the file that receives the standard output or the error output?"""
     return any(os.path.samestat(path.stat(), os.fstat(number)) for number in (1, 2))
 
 
 def check_outputs(paths: Sequence[Path | None], read: Sequence[str | Path | None] = ()) -> None:
-    """``check_output`` for each that is given; UsageError when two are one file, or one of
-    ``read``, whatever names it has."""
+    """``check_output`` for each path; UsageError when two are the same file, or one is a file of
+    ``read``, under any name."""
     given = [path for path in paths if path]
     for path in given:
         check_output(path)
@@ -472,9 +473,9 @@ def _same(one: Path, other: Path) -> bool:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """``path``, open for writing; UsageError that names it, for a full disk too.
+    """``path``, open for writing; UsageError that names it, for a full disk, too.
 
-    The name stays as it is, whatever a library that is given a name would make of it.
+    The name is used unchanged, where a library that gets a name might add a suffix.
     """
     try:
         with open(path, "wb") as stream:

@@ -22,7 +22,7 @@ class Part:
 
     @property
     def limits(self) -> dict[str, int]:
-        """Column -> what the part has of it."""
+        """Column -> capacity of the part."""
         return dict(zip(LIMITED, (self.lut, self.dsp, self.ram), strict=True))
 
     def excess(self, found: Mapping[str, float]) -> list[str]:
@@ -77,7 +77,7 @@ ECP5 = Family(
         "DSP": {"MULT18X18D": 1},
         "block RAM": {"DP16KD": 1, "PDPW16KD": 1},
     },
-    # an ALU54B stands beside its two multipliers
+    # an ALU54B is next to its two multipliers
     frozenset({"$scopeinfo", "PFUMX", "L6MUX21", "ALU54B"}),
     "A carry cell counts as two LUTs, a LUT RAM of 16x4 bits as six.",
     # Lattice FPGA-DS-02012, table 1.1

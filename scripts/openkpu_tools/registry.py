@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the project, of which there is this one list; standard library alone.
+"""The single list of the project's commands; uses the standard library only.
 
-make and `openkpu` have their commands from here, with what each accepts and needs; `make help` and
-docs/command-line.md are made of it. A new command is a function with ``@entry`` in entries/.
+make and `openkpu` get their commands from here, with the arguments and requirements of each; `make
+help` and docs/command-line.md are generated from it. A new command is a function with ``@entry`` in
+entries/.
 """
 
 import argparse

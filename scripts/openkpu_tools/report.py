@@ -41,7 +41,7 @@ class LayerRecord:
     out_shape: list[int]
     cycles: int | None
     macs: int  # multiplications that the layer needs
-    macs_gated: int  # those that the sign gate kept from running
+    macs_gated: int  # multiplications that the sign gate skipped
     stalls: dict[str, int] | None  # cycles by cause
     roofline_cycles: int
     efficiency: float | None  # roofline_cycles / cycles

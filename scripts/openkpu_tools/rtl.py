@@ -61,7 +61,7 @@ class Bar:
 
 
 class Silence(Progress):
-    """For steps that run beside each other, of which each would overwrite the others' line."""
+    """For steps that run in parallel: each would overwrite the line of the others."""
 
     def show(self, text: str) -> None:
         """Nothing."""
@@ -71,7 +71,7 @@ class Silence(Progress):
 
 
 class Ticker:
-    """Says every now and then how long a step has taken, for a reader who waits."""
+    """Reports the elapsed time of a step at intervals, for a user who waits."""
 
     EVERY = 15.0  # seconds between lines where they stay
     LIVE = 1.0  # ... and where they are overwritten

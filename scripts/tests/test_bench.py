@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make bench`: its record, the tables of docs/benchmarks.md, and that a worse figure is told."""
+"""`make bench`: its record, the tables of docs/benchmarks.md, and the report of worse figures."""
 
 import dataclasses
 import json
@@ -53,7 +53,7 @@ def report(cycles: int) -> dict:
 
 
 def test_tables_go_to_the_page(tmp_path: Path) -> None:
-    """Those of which something was measured; the others stay."""
+    """Tables with measured rows are replaced; the others stay."""
     page = tmp_path / "page.md"
     marks = [
         f"<!-- bench-{name} -->\nold\n<!-- /bench-{name} -->\n" for name in bench_tables.TABLES
@@ -66,7 +66,7 @@ def test_tables_go_to_the_page(tmp_path: Path) -> None:
 
 
 def test_page_has_the_targets() -> None:
-    """Rows of the record, among those that need published models."""
+    """The page has the rows of the record, among the rows that need published models."""
     lines = marked.part(bench_tables.PAGE, "bench-goals").splitlines()
     own = bench_goals.goals_table(RECORD)
     assert len(own) > 20 and [line for line in lines if line in own] == own
@@ -74,7 +74,7 @@ def test_page_has_the_targets() -> None:
 
 
 def test_targets_can_be_missed() -> None:
-    """At the target it is met, a cycle or a percent beyond it is not, and why is said."""
+    """The target itself is met, a cycle or a percent beyond it is not, with the reason."""
     most = Goal("w", "g", "s", "k210", 64, "f", cycles=100)
     least = Goal("w", "g", "s", "k210", 64, "f", share=90)
     assert most.row([100, 90]).endswith("| <= 100 | 100 | yes |  |  |  |")
@@ -87,8 +87,8 @@ def test_targets_can_be_missed() -> None:
 
 
 def test_missed_targets_have_bounds() -> None:
-    """Of a whole model, run as predicted: cycles, and for a share what they would be of the
-    roofline of the run; not where it is met, of a part, or of another way."""
+    """Bounds of a whole model, run as predicted: cycles, and for a target share the share at these
+    cycles; none if the target is met, for a part of the model, or for another way of running."""
     model = {"work": "w", "group": "models", "config": "k210", "bus": 64}
     ours = Goal(source="m.kmodel, burst", figure="end to end", cycles=900, **model)
     share = dataclasses.replace(ours, cycles=None, share=90)
@@ -111,7 +111,7 @@ def test_missed_targets_have_bounds() -> None:
 
 
 def test_page_has_bounds_of_missed_targets() -> None:
-    """A row without them would not say why; docs/performance.md 9 has the same ones."""
+    """Every missed target has its bounds; docs/performance.md 9 has the same ones."""
     head, _, *rows = goal_rows()
     assert head == bench_goals.COLUMNS
     text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
@@ -128,7 +128,7 @@ def test_page_has_bounds_of_missed_targets() -> None:
 
 
 def test_goals_of_models_are_in_their_table() -> None:
-    """What a published model reached is the figure of the table of models, and of the page on
+    """The figure reached by a published model is the same in the table of models and on the page on
     missed goals."""
     lines = marked.part(bench_tables.PAGE, "bench-models").splitlines()[2:]
     models = {row[0]: row[3:] for line in lines if (row := cells_of(line))}
@@ -148,7 +148,7 @@ def test_goals_of_models_are_in_their_table() -> None:
 
 @pytest.mark.parametrize(("goal", "cells"), MISSED, ids=[goal.work for goal, _ in MISSED])
 def test_bounds_of_the_page_are_as_predicted(goal: Goal, cells: list[str], tmp_path: Path) -> None:
-    """Those of the published models; the roofline does not matter here."""
+    """The bounds of the published models; the roofline is not checked here."""
     model = shared(f"real/{goal.source.partition(',')[0]}")
     name = f"predicted: {model.name}, {goal.config}, {goal.bus} bits"
     predicted = bench.predict_run(["--model", str(model)], goal.config, tmp_path / "report.json")
@@ -173,7 +173,7 @@ def test_targets_are_of_runs(tmp_path: Path) -> None:
 
 
 def test_record_is_of_the_runs(tmp_path: Path) -> None:
-    """Every run has its figures, and none is there that nothing measures."""
+    """Every run has its figures, and every figure has a run."""
     assert [run.name for run in bench.own_runs(tmp_path)] == list(RECORD)
     assert all(run[bench_tables.LAYERS][0] > 0 for run in RECORD.values())
 
@@ -190,8 +190,8 @@ def test_figures() -> None:
     assert bench_tables.brief(report(100)) == "120 cycles, 79.2 %"
 
 
-def test_a_worse_figure_is_told() -> None:
-    """More than 1 %; what has no record is told too, what is better is not."""
+def test_a_worse_figure_is_reported() -> None:
+    """Worse by more than 1 %, or without a record; better figures are not reported."""
     record = {"r": bench_tables.figures(report(1000))}
     assert not bench.worse({"r": bench_tables.figures(report(1008))}, record)
     assert not bench.worse({"r": bench_tables.figures(report(500))}, record)
@@ -204,7 +204,7 @@ def test_a_worse_figure_is_told() -> None:
 def test_command_compares_and_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run that is worse, and one that fails, with the pages that are left; no simulator."""
+    """A run that is worse, and one that fails, with the pages written; no simulator."""
     run = BenchRun("targets", "small", 32, ["--vectors", "targets"], source="targets")
     lost = BenchRun("networks", "small", 32, ["--images", "1"], source="digits")
     monkeypatch.setattr(bench, "own_runs", lambda _: [run, lost])
@@ -243,7 +243,7 @@ def test_command_compares_and_writes(
 
 
 def test_rows_of_the_k210() -> None:
-    """Both widths of the bus; every row takes fewer cycles than silicon."""
+    """Both widths of the bus; every row needs fewer cycles than silicon."""
     for bus in configs.BUSES[:2]:
         name = BenchRun("k210_rows", "k210", bus, [], source="k210_rows").name
         for size, silicon in bench_tables.SILICON.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_links: what resolves passes, and each kind of broken link or citation is told."""
+"""check_links: links that resolve pass; each kind of broken link or citation is reported."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ SPEC = """# Spec
 
 ## Twice
 """
-# names are put together, so that the checker does not look for them in this repository
+# names are concatenated, so that the checker does not look for them in this repository
 SPEC_MD = "spec" + ".md"
 CITED = "docs/" + SPEC_MD
 MORE = "docs/more" + ".md"
@@ -46,8 +46,8 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(root: Path) -> list[str]:
-    """What the checker prints, by file and line."""
+def findings(root: Path) -> list[str]:
+    """The findings of the checker, by file and line."""
     check_links.titles.cache_clear()
     check_links.anchors.cache_clear()
     check_links.sections.cache_clear()
@@ -55,7 +55,7 @@ def told(root: Path) -> list[str]:
 
 
 def test_everything_resolves(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(root) == []
+    assert findings(root) == []
     assert check_links.main(root) == 0
     assert capsys.readouterr().out == ""
 
@@ -86,11 +86,11 @@ def test_everything_resolves(root: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_planted(
     root: Path, file: str, line: str, want: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One planted fault: one line with file, line number and what is wrong; exit status 1."""
+    """One planted fault: one line with file, line number and fault; exit status 1."""
     path = root / file
     number = path.read_text().count("\n") + 1
     path.write_text(path.read_text() + line + "\n")
-    assert told(root) == [f"{file}:{number}: {want}"]
+    assert findings(root) == [f"{file}:{number}: {want}"]
     assert check_links.main(root) == 1
     assert capsys.readouterr().out == f"{file}:{number}: {want}\n"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that map, place and time: what a reader sees of them, and how they fail."""
+"""Programs that map, place and time: their output for the user, and their failures."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def program(*lines: str) -> list[str]:
 
 
 def test_output_as_it_is(tmp_path: Path) -> None:
-    """What OpenSTA indents stays indented; standard error is a part of it."""
+    """The indentation of OpenSTA's output is kept; standard error is included."""
     words = program("print('  a  b')", "print('c', file=sys.stderr)", "print()")
     assert eda.run_tool(words, tmp_path, "x") == "  a  b\nc\n\n"
     assert (tmp_path / f"{Path(sys.executable).name}.log").read_text() == "  a  b\nc\n\n"
@@ -42,7 +42,7 @@ def test_output_as_it_is(tmp_path: Path) -> None:
     ],
 )
 def test_failure(lines: list[str], said: str, tmp_path: Path) -> None:
-    """One line that names the program and says what it said, whatever its status is."""
+    """One line with the program's name and message, for any status."""
     with pytest.raises(eda.ToolError) as caught:
         eda.run_tool(program(*lines), tmp_path, "x")
     assert str(caught.value) == f"{Path(sys.executable).name}: {said}"
@@ -60,12 +60,12 @@ def test_no_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_progress(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """What it does, how far it is, and the lines that are told."""
+    """The step, its progress, and the echoed lines."""
     monkeypatch.setattr(eda.Minutes, "EVERY", 0.05)
-    words = program("time.sleep(.3)", "print('at 7')", "print('told')", "time.sleep(.3)")
-    eda.run_tool(words, tmp_path, "placing", re.compile(r"at (\d)"), re.compile("told"))
+    words = program("time.sleep(.3)", "print('at 7')", "print('echoed')", "time.sleep(.3)")
+    eda.run_tool(words, tmp_path, "placing", re.compile(r"at (\d)"), re.compile("echoed"))
     seen = capsys.readouterr().out.splitlines()
-    middle = seen.index("  told")
+    middle = seen.index("  echoed")
     assert middle and {line.split(",")[0] for line in seen[:middle]} == {"  placing"}
     assert {line.split(",")[0] for line in seen[middle + 1 :]} == {"  placing: 7"}
     eda.run_tool(words, tmp_path, "")
@@ -75,7 +75,7 @@ def test_progress(
 def test_passes_of_yosys(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Its passes are the progress; an error of a script is its own line."""
+    """The passes are the progress; an error in a script is one line."""
     monkeypatch.setattr(eda.Minutes, "EVERY", 0.01)
     (tmp_path / "box.v").write_text(VERILOG)
     eda.run_yosys("read_verilog box.v\nsynth_ecp5 -top box\nwrite_json box.json", tmp_path)
@@ -87,18 +87,18 @@ def test_passes_of_yosys(
 
 
 def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A netlist of one product becomes a clock and its paths; stages are told on the way.
+    """Placing a netlist of one product returns a clock and its paths; stages are printed meanwhile.
 
-    Without a router the longest path is the clock that nextpnr estimates.
+    Without a router the longest path gives the clock that nextpnr estimates.
     """
     (tmp_path / "box.v").write_text(VERILOG.replace("box", "openkpu_top"))
     eda.run_yosys(f"read_verilog box.v\n{fpga.MAP}\nwrite_json netlist.json", tmp_path)
     found = fpga.placed(fpga.TARGETS["nano_fpga"], 1, tmp_path)
     assert found["mhz"] > 50 and 0 < found["sites"] < 100 < found["sites_there"]
     assert {path["to"] for path in found["paths"]} == {"q"}
-    told = capsys.readouterr().out
-    assert "  Info: Routing complete." in told
-    clocks = re.findall(r"Max frequency for clock 'clk': ([\d.]+) MHz", told)
+    printed = capsys.readouterr().out
+    assert "  Info: Routing complete." in printed
+    clocks = re.findall(r"Max frequency for clock 'clk': ([\d.]+) MHz", printed)
     assert float(clocks[-1]) == pytest.approx(found["mhz"], abs=0.06)
     expected = fpga.placed(fpga.TARGETS["nano_fpga"], 1, tmp_path, route=False)
     assert "Routing complete" not in capsys.readouterr().out
@@ -115,7 +115,7 @@ def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_folded(
     name: str, flip_flops: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Registers move into multipliers where the target says so; what is placed has them there."""
+    """Registers move into multipliers if the target has ``folded``; the placed netlist shows it."""
     (tmp_path / "box.v").write_text(VERILOG.replace("box", "openkpu_top"))
     script = f"read_verilog box.v\n{fpga.MAP}\nwrite_json netlist.json"
     monkeypatch.setattr(fpga.synth, "stage", lambda _folder: None)

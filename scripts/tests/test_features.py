@@ -122,7 +122,7 @@ def test_rtl_that_changes(
 
 
 def test_record(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is shown as long as the RTL is that which was mapped."""
+    """The record is shown as long as the RTL equals the mapped RTL."""
     (before,) = features.feature_table()
     assert before.startswith("Not measured with the present RTL")
     assert features.main(["--config=nano_fpga", "--record"]) == 0

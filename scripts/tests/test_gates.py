@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Netlists as they are simulated: a mapped box of all cells does what its RTL says."""
+"""Netlists in simulation: a mapped box with all kinds of cells behaves as its RTL."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.check, pytest.mark.tool("gates")]
 CYCLES = 3000
 
 # A memory of each width of the block RAM, with byte enables where it has them; one that is read
-# before it is written; LUT RAM, behind a register and without; products; registers of every kind.
+# before the write; LUT RAM, with and without an output register; products; registers of every kind.
 LUT_RAM = (40, 4, 1)  # width, bits of the address, enables
 MEMORIES = [(1, 14, 1), (2, 13, 1), (4, 12, 1), (9, 11, 1), (18, 10, 2), (36, 9, 4), LUT_RAM]
 BOX = """
@@ -137,7 +137,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
             f"if (en) may[{at + each * i} +: {each}] = "
             f"{{{each}{{we[{i}] && wa[{a - 1}:0] == ra[{a - 1}:0]}}}};"
             for i in range(b)
-            if (w, a, b) != LUT_RAM  # gives what was there before
+            if (w, a, b) != LUT_RAM  # returns the old data
         ]
         at += w
     sizes = {"q": 110, "first": 18, "lut": 8, "p0": 36, "p1": 29, "p2": 24, "count": 12, "odd": 12}
@@ -157,7 +157,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
 
 
 def box_run(box: tuple[Path, dict], folder: Path, module: dict) -> dict[str, int]:
-    """What the bench counted, with ``module`` as the netlist."""
+    """The counts of the bench, with ``module`` as the netlist."""
     for name in ("bench.v", "box.v"):
         shutil.copy(box[0] / name, folder)
     sources = gates.lower(copy.deepcopy(module), folder, "box_cells")
@@ -169,7 +169,7 @@ def box_run(box: tuple[Path, dict], folder: Path, module: dict) -> dict[str, int
 
 
 def test_every_kind_of_cell_is_there(box: tuple[Path, dict]) -> None:
-    """Else the next tests say less than they seem to."""
+    """Otherwise the next tests would check less than they claim."""
     cells = box[1]["cells"].values()
     kinds = {cell["type"] for cell in cells}
     assert kinds >= {"LUT4", "CCU2C", "TRELLIS_FF", "TRELLIS_DPR16X4", "DP16KD", "MULT18X18D"}
@@ -179,7 +179,7 @@ def test_every_kind_of_cell_is_there(box: tuple[Path, dict]) -> None:
 
 
 def test_a_box_in_cells_is_its_rtl(box: tuple[Path, dict], tmp_path: Path) -> None:
-    """Exact; what is read while it is written is unknown in every bit that is written."""
+    """Exact; a read during a write returns x in every written bit."""
     found = box_run(box, tmp_path, box[1])
     assert found["wrong"] == 0 and found["missed"] == 0 and found["clashes"] > 1000, found
 
@@ -207,7 +207,7 @@ def test_what_is_not_known_is_refused(
 
 # ---- registers that move into multipliers
 PARTS = ("OUTPUT", "INPUTA", "INPUTB")
-OWN = {  # what becomes of the product of each output of the box: registers that are its own
+OWN = {  # output of the box: registers that its product's multiplier has
     "p0": {"OUTPUT"},
     "p1": {"OUTPUT"},
     "p2": {"OUTPUT"},
@@ -235,14 +235,14 @@ def registers_of(module: dict, output: str) -> dict:
 
 
 def test_registers_in_multipliers(box: tuple[Path, dict], tmp_path: Path) -> None:
-    """Those that may move do, and the box is its RTL still, cycle by cycle."""
+    """Registers that may move do, and the box still equals its RTL, cycle by cycle."""
     module = copy.deepcopy(box[1])
     before = len(module["cells"])
     saved = dsp_registers.fold_registers(module)
     for output, parts in OWN.items():
         cell = registers_of(module, output)
         assert {part for part in PARTS if f"REG_{part}_CLK" in cell["parameters"]} == parts, output
-    # p5's factor g5 goes, f5 stays for `both`
+    # the register of p5's factor g5 is removed, f5 stays for `both`
     assert saved == before - len(module["cells"]) == 36 + 29 + 24 + (36 + 36) + 24 + (24 + 16) + 22
     found = box_run(box, tmp_path, module)
     assert found["wrong"] == 0 and found["missed"] == 0, found
@@ -250,13 +250,13 @@ def test_registers_in_multipliers(box: tuple[Path, dict], tmp_path: Path) -> Non
 
 
 def test_order_of_cells(box: tuple[Path, dict]) -> None:
-    """A product that something else reads, too, keeps its register outside, whoever comes first."""
+    """A product with another reader keeps its register outside, in any order of the cells."""
     module = copy.deepcopy(box[1])
     module["cells"] = dict(reversed(module["cells"].items()))
     dsp_registers.fold_registers(module)
     for output, parts in OWN.items():
-        told = registers_of(module, output)["parameters"]
-        assert {part for part in PARTS if f"REG_{part}_CLK" in told} == parts, output
+        settings = registers_of(module, output)["parameters"]
+        assert {part for part in PARTS if f"REG_{part}_CLK" in settings} == parts, output
 
 
 @pytest.mark.parametrize("key", [f"REG_{part}_CLK" for part in PARTS])
@@ -271,7 +271,7 @@ def test_a_lost_register_is_seen(key: str, box: tuple[Path, dict], tmp_path: Pat
 def test_a_lost_control_is_seen(
     pin: str, output: str, box: tuple[Path, dict], tmp_path: Path
 ) -> None:
-    """An enable that always holds back or never does, a reset that never comes."""
+    """An enable that is constant 0 or 1, a reset that is never asserted."""
     module = copy.deepcopy(box[1])
     dsp_registers.fold_registers(module)
     pins = registers_of(module, output)["connections"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make site` as a whole: what the built site has, and planted faults, each of which fails it."""
+"""`make site` as a whole: the contents of the built site, and planted faults; each fails it."""
 
 import json
 import os

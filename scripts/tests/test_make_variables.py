@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variables of make: text that reaches a command as it was typed, and nothing from elsewhere."""
+"""Variables of make: a command receives the text as typed, and no variable from elsewhere."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.check
 
 
 def refused(result: subprocess.CompletedProcess[str]) -> str:
-    """The one line that says why, before anything runs; make's own stands behind it."""
+    """The one line with the reason, before anything runs; make's own line follows it."""
     assert result.returncode == 2 and not result.stdout, result.stdout
     line, end = result.stderr.splitlines()
     assert line.startswith("error: ") and end.startswith("make: ***")
@@ -51,7 +51,7 @@ def test_variables_of_make(words: str, expected: str) -> None:
 
 
 def test_variables_of_several_targets() -> None:
-    """Each has its own; a value with a space that is none of 0 and 1."""
+    """Each target has its own variables; a value with a space is neither 0 nor 1."""
     both = make("configs", "predict", "MATMUL=4x4x4", "CONFIG=nano")
     assert both.returncode == 0 and "`nano`" in both.stdout and "configuration nano" in both.stdout
     assert "WAVES=0 1: expected 0 or 1" in refused(make("sim", "WAVES=0 1"))
@@ -59,7 +59,7 @@ def test_variables_of_several_targets() -> None:
 
 @pytest.mark.parametrize("name", sorted(registry.COMMANDS))
 def test_every_variable_is_an_option(name: str) -> None:
-    """make's variables become the words that the command's own parser has."""
+    """make's variables become words of the command's own parser."""
     parser = registry.COMMANDS[name].parser()
     for variable, action in parser.variables().items():
         option = f"--{variable.lower().replace('_', '-')}"
@@ -71,7 +71,7 @@ def test_every_variable_is_an_option(name: str) -> None:
             assert parser.words({variable: "a"}) == [f"{option}=a"]
         else:
             assert parser.words({variable: "a"}) == ["--", "a"]
-        # without the value another thing would run, and end well
+        # without the value the command would do something else, and succeed
         for empty in ("", " ", "\n"):
             with pytest.raises(command.UsageError, match=f"{variable} is empty"):
                 parser.words({variable: empty})
@@ -81,7 +81,7 @@ def test_every_variable_is_an_option(name: str) -> None:
 
 
 def test_several_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a shell has them, but the name of a file that is there is one word."""
+    """Split like a shell does, but the name of an existing file is one word."""
     monkeypatch.chdir(tmp_path)
     for name in ("a.npz", "b.npz", "x y.npz", "[1].npz"):
         (tmp_path / name).touch()
@@ -159,7 +159,7 @@ EXPORTED = {
 
 @pytest.mark.parametrize("words", [[], ["-e"]])
 def test_exported_variables_are_not_looked_at(words: list[str]) -> None:
-    """What CI and shells export changes nothing; of an empty environment the same is said."""
+    """Variables exported by CI and shells have no effect: the output equals that without them."""
     plain = make("predict", "CONFIG=nano", "MATMUL=4x4x4")
     found = make(*words, "predict", "CONFIG=nano", "MATMUL=4x4x4", env=EXPORTED)
     assert found.returncode == 0, found.stderr
@@ -167,7 +167,7 @@ def test_exported_variables_are_not_looked_at(words: list[str]) -> None:
 
 
 def test_exported_golden_runs_the_rtl() -> None:
-    """A pass with no RTL would be the worst answer."""
+    """An exported GOLDEN must not turn a run of the RTL into a pass without it."""
     found = make("sim", "SIM=icarus", "CONFIG=nano", f"VECTORS={VECTOR}", env=EXPORTED)
     assert found.returncode == 0, found.stderr
     assert "3 of 3 layers run, 0 mismatching bytes" in found.stdout
@@ -192,7 +192,7 @@ launch.main("/nowhere", "predict")
 
 
 def test_the_makefile_is_short() -> None:
-    """It knows no variable and no target."""
+    """It names no variable and no target."""
     text = (ROOT / "Makefile").read_text()
     assert len(text.splitlines()) <= 120
     for name in registry.variables() - {"N"}:
@@ -238,7 +238,7 @@ def test_help_lists_every_target() -> None:
     ],
 )
 def test_values_of_make(words: list[str], expected: list[str]) -> None:
-    """Refused in one line that calls the variable as it was typed, before anything runs."""
+    """Refused in one line that names the variable as typed, before anything runs."""
     line = refused(make(*words, *(["GOLDEN=1"] if words[0] == "sim" else [])))
     for word in expected:
         assert word in line

@@ -40,7 +40,7 @@ def test_files_of_both_types(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_float16(
     kind: str, dtype: type, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Files of float16, and random ones, with results of either kind; no TYPE gives float32."""
+    """Files of float16, and random matrices, with results of either kind; float32 without TYPE."""
     rng = np.random.default_rng(4)
     a, b = (rng.normal(0, 1, s).astype(np.float16) for s in ((5, 40), (40, 7)))
     names = [str(tmp_path / f"{name}.npy") for name in "abc"]
@@ -58,7 +58,7 @@ def test_float16(
 
 
 def test_tiles(capsys: pytest.CaptureFixture[str]) -> None:
-    """1009 columns are no map, so they are cut; every tile has its line, all are one list."""
+    """1009 columns do not fit a map, so they are cut; every tile has its line, all are one list."""
     assert sim.main(["--golden", "--matmul", "3x10x1009", "--type=uint8"]) == 0
     said = capsys.readouterr().out
     assert "2 layers in 1 list, " in said and said.count("rows 0-2") == 2 and "PASS" in said
@@ -67,7 +67,7 @@ def test_tiles(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_parts_of_k(capsys: pytest.CaptureFixture[str]) -> None:
-    """K that no layer holds: parts and their sum are a tile with one line."""
+    """K too large for a layer: the parts and their sum are a tile with one line."""
     assert sim.main(["--golden", "--matmul", "4x9217x3", "--type=uint8"]) == 0
     said = capsys.readouterr().out
     assert "9 layers in 1 list, " in said and said.count("rows 0-3, columns 0-2\n") == 1
@@ -77,7 +77,7 @@ def test_parts_of_k(capsys: pytest.CaptureFixture[str]) -> None:
 def test_several_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """More tiles than a list may have: as few lists as that takes, and it is said."""
+    """More tiles than a list may have: the minimum number of lists, which is printed."""
     split = matmul_lists.split_tiles
     monkeypatch.setattr(matmul_lists, "split_tiles", lambda tiles: split(tiles, most_layers=4))
     report = tmp_path / "report.json"
@@ -92,8 +92,8 @@ def test_several_lists(
     assert content["totals"]["macs"] == 1030 * 2 * 1009
 
 
-def told_by_the_device(network: Network, image: np.ndarray, at: int | None) -> list[Event]:
-    """Events of a device that is right but for the first byte of the stored map of a layer."""
+def device_events(network: Network, image: np.ndarray, at: int | None) -> list[Event]:
+    """Events of a device whose only error is the first byte of the stored map of layer ``at``."""
     run = network.run(image)
     counters = dict.fromkeys(COUNTERS, 1) | {"total": 100}
     layers = [
@@ -127,12 +127,12 @@ def told_by_the_device(network: Network, image: np.ndarray, at: int | None) -> l
 def test_stored_maps_are_compared(
     at: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A byte of a tile in storage that is wrong is told, with its tile, and fails the run."""
+    """A wrong byte of a tile in storage is reported, with its tile, and fails the run."""
 
     def run_job(
         _sim: str, _config: Any, request: NetworkRequest, on_event: Any, **_more: object
     ) -> None:
-        for event in told_by_the_device(request.network, request.images[0], at):
+        for event in device_events(request.network, request.images[0], at):
             on_event(event)
 
     monkeypatch.setattr(launch, "build_device", lambda *_a, **_k: None)

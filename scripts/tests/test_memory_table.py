@@ -38,7 +38,7 @@ TALL = {"N_Y": 2, "N_Z": 32, "PATH": 128, "TILE_ROWS": 64, "AI_RAM_ROWS": 17}
 
 
 def elaborated(given: dict[str, int], folder: Path) -> list[tuple[str, int, int]]:
-    """Path, words and bits of every memory, told by the wrappers themselves."""
+    """Path, words and bits of every memory, printed by the wrappers themselves."""
     sources = []
     for file in RTL:
         if file.stem in SIZES:

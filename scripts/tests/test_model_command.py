@@ -211,7 +211,7 @@ def test_a_difference_is_seen(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """An RTL that truncates against a golden model that rounds: counted, told, status 1."""
+    """An RTL that truncates against a golden model that rounds: counted, reported, status 1."""
     monkeypatch.setattr(run_model, "ROUNDINGS", ("trunc", "v01", "nncase"))
     path, report = tmp_path / "v1.kmodel", tmp_path / "report.json"
     path.write_bytes(CONTAINERS["v1"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutation, on an example whose mutants' ends are known: killed, survived, equivalent."""
+"""Mutation, on an example with known results of its mutants: killed, survived, equivalent."""
 
 import functools
 import json
@@ -41,7 +41,7 @@ def found() -> list[mutate_places.Mutation]:
 
 
 def places(text: str, name: str = "m.v") -> list[mutate_places.Mutation]:
-    """All of a text."""
+    """All mutations of a text."""
     source = mutate_source.Source(text.encode(), name, ROOT / "rtl/include")
     return mutate_places.find(source)
 
@@ -67,7 +67,7 @@ def run(folder: Path, *more: str, plan: str = f"{EXAMPLE}/benches.toml") -> int:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six mutants of the example, of every end; the status is that of survivors."""
+    """Six mutants of the example, with every result; the exit status reports survivors."""
     folder = tmp_path_factory.mktemp("reports")
     assert run(folder, *DRAW) == 1
     return folder
@@ -79,7 +79,7 @@ def test_ends(reports: Path) -> None:
     same = "(count == 4'd0) && !(count > 4'd0)", "1'b1 && (count == 4'd0)"
     assert {place: m["status"] for place, m in ends.items()} == {
         (18, *same): "equivalent",
-        (18, "4'd0", "4'd15"): "survived",  # of the comparison that says nothing new
+        (18, "4'd0", "4'd15"): "survived",  # of the redundant comparison
         (22, "count <= 4'd0;", "(dropped)"): "block",
         (24, "count + 4'd1", "count - 4'd1"): "sizes",
         (26, "most <= (count > most) ? count : most;", "(dropped)"): "survived",
@@ -94,7 +94,7 @@ def test_ends(reports: Path) -> None:
 
 
 def test_page(reports: Path) -> None:
-    """Survivors stand first, with their source lines."""
+    """Survivors come first, with their source lines."""
     page = (reports / "mutation.md").read_text()
     assert page.index("## Survivors") < page.index("## By module") < page.index("## Equivalent")
     assert "   most <= (count > most) ? count : most;" in page.partition("## By module")[0]
@@ -102,7 +102,7 @@ def test_page(reports: Path) -> None:
 
 
 def test_goes_on(reports: Path, tmp_path: Path) -> None:
-    """What is known is not run again; a line that was cut short is."""
+    """Recorded mutants are not run again; a mutant with a truncated line is."""
     lines = (reports / "mutation/results.jsonl").read_text().splitlines(keepends=True)
     results = tmp_path / "mutation/results.jsonl"
     results.parent.mkdir()
@@ -117,7 +117,7 @@ def test_goes_on(reports: Path, tmp_path: Path) -> None:
 def test_recorded_verdicts(
     reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run elsewhere takes them and asks nobody; one of a module adds to them."""
+    """A run in another place uses them and runs no bench; one of a module adds to them."""
     own = {"plan": plan(tmp_path)}
     recorded = tmp_path / "verdicts.jsonl"
     stale = '{"key": "00", "outcome": "failed", "by": "", "seconds": 1.0, "longest": 1.0}\n'
@@ -134,7 +134,7 @@ def test_recorded_verdicts(
 
 
 def test_verdicts_of_wiring_are_apart(tmp_path: Path) -> None:
-    """A whole run of the one group keeps what the other has recorded."""
+    """A whole run of one group keeps the records of the other."""
     more = ["--n", "2", "--record", "--kind", "wiring", "--level", "block"]
     run(tmp_path / "one", *more, plan=plan(tmp_path))
     content = json.loads((tmp_path / "one/mutation.json").read_text())
@@ -145,7 +145,7 @@ def test_verdicts_of_wiring_are_apart(tmp_path: Path) -> None:
 
 
 def test_listed_as_equivalent_but_killed(reports: Path, tmp_path: Path, refused: Refused) -> None:
-    """The list cannot hide a mutant that a bench tells apart."""
+    """The list cannot hide a mutant that a bench detects."""
     shutil.copytree(reports / "mutation", tmp_path / "mutation")
     more = """[["tb/mutation/example/step_counter.v"]]
 line = "count <= 4'd0;"
@@ -174,7 +174,7 @@ def test_bad_equivalents(
 
 
 def test_equivalents_of_the_rtl() -> None:
-    """Every entry names a place of the RTL as it is: a stale one would stop every campaign."""
+    """Every entry names a place in the current RTL: a stale one would stop every campaign."""
     plan = mutate_benches.load_benches(ROOT, mutate.PLAN)
     everything = [m for own in mutate.places(plan).values() for m in own]
     listed = mutate_equivalent.load_equivalents(ROOT / plan.equivalent, plan.equivalent, everything)
@@ -182,7 +182,7 @@ def test_equivalents_of_the_rtl() -> None:
 
 
 def modules_of(build: dict[str, Any]) -> set[str]:
-    """Modules that a build has, with its parameters."""
+    """Modules of a build, with its parameters."""
     options = ast.CompilationOptions()
     options.topModules = {build["top"]}
     options.paramOverrides = [f"{name}={value}" for name, value in build["params"].items()]
@@ -203,7 +203,7 @@ def modules_of(build: dict[str, Any]) -> set[str]:
 
 
 def test_every_bench_holds_its_modules(tmp_path: Path) -> None:
-    """In tests of the usual run: what is in the nightly run's alone is judged by nobody."""
+    """In builds of the usual run: builds of the nightly run judge no mutants."""
     plan = mutate_benches.load_benches(ROOT, "tb/mutation/benches.toml")
     benches = [bench for bench in plan.benches if bench.modules and not bench.further]
     builds: dict[str, list[dict[str, Any]]] = {}
@@ -233,7 +233,7 @@ def test_every_bench_holds_its_modules(tmp_path: Path) -> None:
 
 
 def test_equivalent_among_several(tmp_path: Path) -> None:
-    """Places that look the same are told apart by their order, or refused."""
+    """Places with the same text are distinguished by their order, or refused."""
     twins = [m for m in found() if (m.before, m.after, m.line) == ("4'd0", "4'd1", 18)]
     assert len(twins) == 2
     entry = f"""[["{twins[0].file}"]]
@@ -263,7 +263,7 @@ def test_a_bench_that_fails_by_itself(tmp_path: Path, refused: Refused) -> None:
 
 
 def test_a_bench_without_the_module(tmp_path: Path, refused: Refused) -> None:
-    """A survivor that was in no simulation would say nothing: the plan is wrong."""
+    """A survivor that was in no simulation has no meaning: the plan is wrong."""
     text = (ROOT / EXAMPLE / "benches.toml").read_text()
     text = text.replace(f"{EXAMPLE}/*.v", "rtl/lib/stripe_iter.v")
     text = text.replace('modules = ["step_counter"]', 'modules = ["stripe_iter"]')
@@ -275,7 +275,7 @@ def test_a_bench_without_the_module(tmp_path: Path, refused: Refused) -> None:
 
 
 def test_sources_of_a_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy takes a source's place; numbers are numbers; a simulation without the mark says so."""
+    """A copy replaces a source; numbers stay numbers; a simulation without the mark reports it."""
     (tmp_path / EXAMPLE).mkdir(parents=True)
     copy = tmp_path / EXAMPLE / FILE.name
     copy.write_text("")
@@ -297,7 +297,7 @@ def test_sources_of_a_mutant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 # ---- places and sources
 def test_places_are_let_alone() -> None:
-    """What must be constant, what is written to, and what initial blocks do."""
+    """Constant expressions, targets of assignments, and initial blocks are not mutated."""
     text = """
 module m #(parameter W = 4) (input wire clk, input wire [W-1:0] a, output reg [W+1:0] q);
   localparam [3:0] LAST = 4'd7 + 4'd1;
@@ -329,7 +329,7 @@ endmodule
 
 
 def test_a_register_that_stays() -> None:
-    """`x <= x` says that it stays, which it does without the statement; a reset of it counts."""
+    """`x <= x` is redundant, so dropping it is no mutant; dropping a reset is one."""
     text = """
 module m (input wire clk, input wire rst, input wire [3:0] a, output reg [3:0] x, y);
   always @(posedge clk) begin
@@ -357,7 +357,7 @@ def test_each_kind_is_drawn() -> None:
 
 
 def test_equal_shares() -> None:
-    """A module that has too few gives what it has."""
+    """A module with too few mutants contributes all of them."""
     mutations = found()
     drawn = mutate_schemata.draw_mutations(
         {"a": mutations, "b": mutations[:2], "c": mutations}, 21, 7

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutations that mistake one signal for another: on small texts, each operator by itself."""
+"""Mutations that replace one signal by another: on small texts, each operator by itself."""
 
 from pathlib import Path
 
@@ -19,12 +19,12 @@ def module(body: str) -> str:
 
 
 def found(body: str, kind: str, inputs: dict[str, frozenset[str]] | None = None) -> list[Mutation]:
-    """Those of one kind in a module with this body."""
+    """Mutations of one kind in a module with this body."""
     return [m for m in places(module(body), inputs) if kind in m.kinds]
 
 
 def places(text: str, inputs: dict[str, frozenset[str]] | None = None) -> list[Mutation]:
-    """All of a text."""
+    """All mutations of a text."""
     source = mutate_source.Source(text.encode(), "m.v", ROOT / "rtl/include")
     return mutate_places.find(source, inputs)
 
@@ -34,7 +34,7 @@ def shown(body: str, kind: str, inputs: dict[str, frozenset[str]] | None = None)
 
 
 def plain_mutant(data: bytes, mutation: Mutation) -> bytes:
-    """The file with this one mutation and no choice."""
+    """The file with this one mutation, without the selection logic."""
     one = ((mutation.start, mutation.end, mutation.after),)
     edits = [(start, end, f"({after})") for start, end, after in mutation.edits or one]
     if mutation.declares:
@@ -46,7 +46,7 @@ def plain_mutant(data: bytes, mutation: Mutation) -> bytes:
 
 
 def mutated(body: str, mutation: Mutation) -> str:
-    """The body with this mutation alone, space folded, what only groups it aside."""
+    """The body with this mutation alone and spaces folded."""
     text = plain_mutant(module(body).encode(), mutation).decode()
     inner = text.partition(");\n")[2].rpartition("\nendmodule")[0]
     return " ".join(inner.split())
@@ -54,7 +54,7 @@ def mutated(body: str, mutation: Mutation) -> str:
 
 # ---- two signals of one width
 def test_swap_in_a_statement() -> None:
-    """Those of one width, and only them; both places change."""
+    """Only signals of one width are swapped; both places change."""
     body = "assign y = c ? {4'd0, a - b} : {7'd0, d};"
     assert shown(body, "swap") == {"c, d -> d, c", "a, b -> b, a"}
     (one,) = [m for m in found(body, "swap") if m.before == "a, b"]
@@ -62,7 +62,7 @@ def test_swap_in_a_statement() -> None:
 
 
 def test_swap_of_parts() -> None:
-    """Parts of one width count as signals, of the same signal too."""
+    """Parts of one width count as signals, even parts of the same signal."""
     body = "wire [7:0] w = 8'd0; assign y = (w[3:0] << 1) + (a & w[7:4]) + w[1:0];"
     assert shown(body, "swap") == {"w[3:0], a -> a, w[3:0]"}
     body = "wire [7:0] w = 8'd0; assign y = w[7:4] - w[3:0];"
@@ -75,7 +75,7 @@ def test_swap_of_parts() -> None:
      "!c && !d", "~a & ~b", "a & {4{c}}", "a - s", "{a, c}"],
 )  # fmt: skip
 def test_swaps_that_change_nothing(value: str) -> None:
-    """Operands that may change places anyway; other widths; with a sign and without one."""
+    """Operands of commutative operators; other widths; signed with unsigned ones."""
     assert shown(f"assign y = {value};", "swap") == set()
 
 
@@ -85,7 +85,7 @@ def test_swaps_that_change_something(value: str) -> None:
 
 
 def test_swap_at_an_instance() -> None:
-    """Inputs are known by the module's header; what may be an output is left alone."""
+    """Inputs are identified by the module's header; possible outputs are not mutated."""
     body = "part u_part (.clk(clk), .x(c), .z(d), .y(q));"
     assert shown(body, "swap", {"part": frozenset({"clk", "x", "z"})}) == {"c, d -> d, c"}
     assert shown(body, "swap", {"part": frozenset({"clk", "x"})}) == set()
@@ -111,7 +111,7 @@ def test_bit_of_a_slice() -> None:
 
 
 def test_bit_of_a_concatenation() -> None:
-    """Single bits, the ends of signals, comparisons; no number, no signal by itself."""
+    """Single bits, the ends of signals, comparisons; no number, no whole signal."""
     body = "assign y = {c, a, b[2], a < b, 1'b1} ^ s;"
     assert {text.partition(" -> ")[0] for text in shown(body, "bit")} == {"c", "a", "b[2]", "a < b"}
     (single,) = [m for m in found(body, "bit") if m.before == "c"]
@@ -139,7 +139,7 @@ def test_term_at_any_depth() -> None:
 
 
 def test_terms_count_as_what_they_were() -> None:
-    """A term of && is an enable for who draws those, and a term for who draws these."""
+    """A term of && counts as an enable in a draw of enables, and as a term in a draw of terms."""
     terms = found("assign y = c && d;", "term")
     assert {m.kind for m in terms} == {"enable"} and len(terms) == 2
     every = found("assign y = (c && d) ? a & b : 8'd0;", "term")
@@ -150,7 +150,7 @@ def test_terms_count_as_what_they_were() -> None:
 
 # ---- a cycle late
 def test_late_signal() -> None:
-    """A copy behind a register stands where the signal is declared, with its range and sign."""
+    """A registered copy is inserted at the signal's declaration, with its range and sign."""
     body = "wire [1:0] w = a[1:0];\nassign y = {w, s};"
     texts = {mutated(body, m) for m in found(body, "late")}
     assert texts == {
@@ -177,7 +177,7 @@ def test_memories_and_parameters_are_no_signals() -> None:
 
 # ---- case
 def test_case_items() -> None:
-    """Neighbours change their labels; several labels, default and casez stay."""
+    """Neighbouring items swap their labels; several labels, default and casez stay."""
     body = """always @* case (a)
   4'd1: q = 8'd1;
   `ERROR_BUS_ERROR: q = 8'd2;
@@ -216,7 +216,8 @@ assign y = {4'd0, r} ^ q;
 
 
 def test_the_choice_of_none_is_the_original(tmp_path: Path) -> None:
-    """All mutants in one text: with number 0 the module does what it did, with others not."""
+    """All mutants in one text: with number 0 the module behaves as the original, with others
+    not."""
     text = module(BODY)
     every = [m for kind in mutate_places.WIRING for m in found(BODY, kind) if m.kind == kind]
     assert {m.kind for m in every} == set(mutate_places.WIRING) and len(every) > 30
@@ -245,10 +246,10 @@ endmodule
 """
     )
     ran("iverilog", "-g2005", "-s", "t", "-o", "t.vvp", "t.v", "m.v", "o.v", cwd=tmp_path)
-    told = {}
+    mismatches = {}
     for number in range(len(every) + 1):
         said = ran("vvp", "t.vvp", f"+mutant={number}", cwd=tmp_path).stdout
-        told[number] = int(said.rpartition("WRONG ")[2])
-    assert told.pop(0) == 0
-    alike = [every[n - 1].shown for n, wrong in told.items() if not wrong]
+        mismatches[number] = int(said.rpartition("WRONG ")[2])
+    assert mismatches.pop(0) == 0
+    alike = [every[n - 1].shown for n, wrong in mismatches.items() if not wrong]
     assert not alike, alike

@@ -15,8 +15,8 @@ import pytest
 from openkpu.checkout import ROOT
 
 PACKAGES = {"openkpu": "models", "openkpu_tb": "tb", "openkpu_tools": "scripts"}
-MOST = 2  # modules that define a name of which one is used elsewhere
-ALLOWED = {"main"}  # what the list of commands calls in every module that is a command
+MOST = 2  # modules that may define the same name, if another module uses one of them
+ALLOWED = {"main"}  # the list of commands calls it in every command's module
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

@@ -14,7 +14,7 @@ from openkpu.network.network import Network
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch
 from openkpu_tools.commands import network_results, run_network, sim
-from scripts.tests.test_matmul_command import told_by_the_device
+from scripts.tests.test_matmul_command import device_events
 
 COUNT = 40
 
@@ -68,7 +68,7 @@ def test_the_device_is_compared(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run_job(_sim, _config, request, on_event, **_more) -> None:
-        for event in told_by_the_device(request.network, request.images[0], None):
+        for event in device_events(request.network, request.images[0], None):
             on_event(event)
 
     monkeypatch.setattr(launch, "build_device", lambda *_a, **_k: None)

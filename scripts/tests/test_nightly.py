@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nightly's page: what it keeps of a command, and that the committed one is current."""
+"""The nightly's page: the recorded outcome of a command, and that the committed page is current."""
 
 import re
 from pathlib import Path
@@ -31,8 +31,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("record", [True, False])
 def test_outcomes_are_kept(record: bool, place: Path, capsys: pytest.CaptureFixture) -> None:
-    """In the page of a release, or in reports, which leaves that alone; the end says what did not
-    run: tests that were skipped, with their reason, and the commands of other steps."""
+    """Recorded in the page of a release, or only in reports. The last lines list work that did not
+    run: skipped tests, with their reason, and the commands of other steps."""
     before, more = (place / "page.md").read_text(), ["--record"] * record
     page = place / ("page.md" if record else "reports/nightly.md")
     assert nightly.main(["--steps", "good", "mute", *more]) == 0
@@ -76,26 +76,26 @@ def test_a_release_is_complete(
     assert "mute: changed since: true" in capsys.readouterr().out
 
 
-def test_a_result_of_another_rtl_is_told(place: Path) -> None:
-    """Its last column; comments and properties are no part of the RTL."""
+def test_a_result_of_another_rtl_is_marked(place: Path) -> None:
+    """In the last column of its row; comments and properties are not part of the RTL."""
     rtl = place / "rtl" / "lib" / "one.v"
     rtl.parent.mkdir(parents=True)
     design = "module one(input wire a, output wire b);\n  assign b = a;{}\nendmodule\n"
     rtl.write_text(design.format(""))
     assert nightly.main(["--record", "--steps=good"]) == 0
 
-    def told() -> str:
+    def rtl_state() -> str:
         assert nightly.main(["--page"]) == 0
         (row,) = re.findall(r"^\| good .* \|$", (place / "page.md").read_text(), re.M)
         return row.split("|")[-2].strip()
 
-    assert told() == "as it is"
+    assert rtl_state() == "as it is"
     formal = '\n`ifdef FORMAL_one\n`include "one_props.vh"\n`endif'
     rtl.write_text("// a comment\n" + design.format(formal))
     (rtl.parent / "one_props.vh").write_text("assert (a == b);\n")
-    assert told() == "as it is"
+    assert rtl_state() == "as it is"
     rtl.write_text(design.format("").replace("= a", "= !a"))
-    assert told() == "changed since"
+    assert rtl_state() == "changed since"
     assert nightly.main(["--check"]) == 0
 
 
@@ -113,8 +113,8 @@ def test_page_is_compared(place: Path, capsys: pytest.CaptureFixture) -> None:
         nightly.main(["--page"])
 
 
-def test_the_commit_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A + for files that differ, not for those that the command itself has just written."""
+def test_the_commit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A + marks changed files, except for the files that the command itself has just written."""
     for name in ("ROOT", "DATA", "PAGE"):
         monkeypatch.setattr(nightly, name, tmp_path / ("" if name == "ROOT" else name))
     assert nightly.commit() == "no commit"
@@ -140,7 +140,7 @@ def test_the_workflow_runs_every_step_once() -> None:
 
 
 def test_the_row_of_mutation_names_no_report() -> None:
-    """reports/ is no part of a clone, in which links of the page are checked."""
+    """reports/ is not part of a clone, where the links of the page are checked."""
     names = ("mutation", "wiring")
     (pattern,) = {step.result for step in nightly.STEPS if step.name in names}
     line = "score 100.0 %, 0 survived, 23 s -> a page of the reports"

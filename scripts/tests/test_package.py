@@ -102,7 +102,7 @@ def numpy_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(code: str, cwd: Path, *path: Path, site: bool = False, **env: str) -> str:
-    """What a new interpreter prints that knows the folders of ``path`` (and its own packages)."""
+    """Output of a new interpreter with the folders of ``path`` (and its packages) in its path."""
     start = f"import sys; sys.path[:0] = {[str(p) for p in path]!r}\n"
     words = (sys.executable, "-I", *([] if site else ["-S"]), "-c", start + code)
     return ran(*words, cwd=cwd, also=env).stdout

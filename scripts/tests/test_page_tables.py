@@ -37,8 +37,8 @@ WRITTEN = (
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_what_commands_write_is_current(name: str) -> None:
-    """Files of the repository are what their command makes of their sources."""
+def test_output_of_commands_is_current(name: str) -> None:
+    """Files of the repository are the output of their command for the current sources."""
     assert dispatch([name, "--check"]) == 0
 
 
@@ -65,7 +65,7 @@ def test_marks_stand_once(page: Path, text: str) -> None:
 
 
 def test_summary_has_the_recorded_figures() -> None:
-    """Each row is of a configuration, its efficiency that of the network's recorded run."""
+    """Each row has a configuration, with the efficiency of the network's recorded run."""
     rows = [
         [c.strip() for c in row.strip("|").split("|")]
         for row in silicon_table.silicon_summary()[2:]
@@ -115,21 +115,31 @@ def test_sizes_of_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_words_of_pages_and_comments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In prose, comments and docstrings, in either case; not in code, backticks or elsewhere."""
+    """In prose, comments and docstrings, in either case; not in code, backticks or elsewhere. Some
+    are refused in comments and docstrings only."""
     module = tmp_path / "models" / "openkpu" / "m.py"
     module.parent.mkdir(parents=True)
-    module.write_text('"""A\n Tells ``told``.\n"""\ntold = "hears"  # nobody HEARD of it\n')
+    module.write_text(
+        '"""A\n Tells ``told``.\n"""\ntold = "hears"  # nobody HEARD of it\n# It knows `knows`.\n'
+        "# rows of which\n"
+    )
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "tour.md").write_text("`hears` whatever\ncomes to an end\n")
+    tour = "`hears` whatever\ncomes to an end\nof which\nknows\n"
+    (tmp_path / "docs" / "tour.md").write_text(tour)
     (tmp_path / "docs" / "registers.md").write_text("told\n")
-    (tmp_path / "tb").mkdir()
-    (tmp_path / "tb" / "other.py").write_text("# told\n")
+    for folder in ("tb", "formal"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "other.py").write_text("# told\n")
     (tmp_path / "README.md").write_text("short\n")
     assert check_pages.main([], tmp_path) == 1
     assert sorted(line.partition(", ")[0] for line in capsys.readouterr().out.splitlines()) == [
         "docs/tour.md:2: 'comes to an end'",
+        "docs/tour.md:4: 'knows'",
         "models/openkpu/m.py:2: 'Tells'",
         "models/openkpu/m.py:4: 'HEARD'",
+        "models/openkpu/m.py:5: 'knows'",
+        "models/openkpu/m.py:6: 'of which'",
+        "tb/other.py:1: 'told'",
     ]
 
 

@@ -82,8 +82,8 @@ def test_stream_says_how_far_it_is(
     assert run_stream.run_stream(args, run_stream.stream_work(args))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("building the bench for icarus") and lines[2].startswith("ready")
-    told = [line for line in lines if "inferences done" in line]
-    assert 4 <= len(told) < 12 and told[-1].startswith("12 of 12 inferences done, ")
+    shown = [line for line in lines if "inferences done" in line]
+    assert 4 <= len(shown) < 12 and shown[-1].startswith("12 of 12 inferences done, ")
     # a saved network, its two maps in turn, and the figures as JSON
     network = digits.load_network()
     maps = tmp_path / "maps.npy"

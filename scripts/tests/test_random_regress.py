@@ -79,7 +79,7 @@ def test_items_of_a_kind(kind: str) -> None:
 
 
 def test_too_big_is_drawn_again() -> None:
-    """An AI RAM that hardly holds anything: no item is left out, and the rule is told."""
+    """An AI RAM that is too small for most layers: no item is skipped, and the rule is printed."""
     import dataclasses
 
     config = dataclasses.replace(configs.load_config("nano"), ai_ram_rows=64)

@@ -348,7 +348,7 @@ def test_refused(
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_unknown_configuration(name: str) -> None:
-    """Each command that has configurations knows their names."""
+    """Each command with configurations refuses an unknown one and lists their names."""
     for action in COMMANDS[name].parser()._actions:
         if action.type in (command.config, every_config):
             words = ["--config=giant"] if action.option_strings else ["giant"]

@@ -82,7 +82,7 @@ def test_boxes(file: Path) -> None:
 
 @pytest.mark.parametrize(("boxes", "shown"), [("bcd", 3), ("bcdefgh", fpga.SHOWN)])
 def test_one_of_a_kind(boxes: str, shown: int, tmp_path: Path) -> None:
-    """Of paths between the same boxes the slowest is told, of others no more than SHOWN."""
+    """Only the slowest path between the same boxes is reported, and at most SHOWN paths."""
     ends = {f"u_{name}.z{i}": 100 * i for i in (1, 2) for name in boxes}
     wires = [wire("u_a.q/Q", f"{end}/DI", ps) for end, ps in ends.items()]
     found = fpga.estimated(written(tmp_path, *wires, *map(register, ["u_a.q", *ends])))

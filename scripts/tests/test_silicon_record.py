@@ -21,7 +21,7 @@ def never(*_words: object) -> dict:
 
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A record of both flows that knows `nano_fpga` only; neither flow may begin."""
+    """A record of both flows with `nano_fpga` only; neither flow may begin."""
     file = tmp_path / "baseline.json"
     file.write_text(json.dumps({"nano_fpga": FIGURES | {"mhz": 60.0, "gates": 100}}))
     for flow in (fpga, asic):

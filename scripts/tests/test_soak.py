@@ -12,7 +12,7 @@ SHORT = ["--minutes=0.1", "--seed=3", "--config=nano"]
 
 @pytest.mark.nightly
 def test_soak(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exact and flat; progress is told."""
+    """Exact, with constant memory; progress is reported."""
     monkeypatch.setattr(soak, "EVERY", 0.0)
     assert soak.main(SHORT) == 0, capsys.readouterr().out
     out = capsys.readouterr().out

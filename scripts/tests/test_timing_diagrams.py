@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timing diagrams: the pictures are what the simulations give, and a stale one is told."""
+"""Timing diagrams: the pictures match the simulations, and a stale one is reported."""
 
 from pathlib import Path
 

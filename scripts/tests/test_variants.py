@@ -100,7 +100,9 @@ def test_script() -> None:
     text = synth.script(device, ["stat"])
     assert "-set POOL_LANES 0" in text and "-set GATE 0" in text
     assert f"-set AI_RAM_ROWS {synth.SMALL_RAM}" in text
-    assert f"-set AI_RAM_ROWS {device.config.ai_ram_rows}" in synth.script(device, ["stat"], rows=None)
+    assert f"-set AI_RAM_ROWS {device.config.ai_ram_rows}" in synth.script(
+        device, ["stat"], rows=None
+    )
     assert device.title == "nano_fpga, POOL_LANES=0 GATE=0"
     assert device.stem == "nano_fpga_pool_lanes_0_gate_0"
     assert "GATE" not in synth.script(configs.load_config("nano_fpga"), ["stat"])

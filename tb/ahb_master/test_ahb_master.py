@@ -252,7 +252,7 @@ async def abandon(dut) -> None:
 
 @cocotb.test()
 async def what_it_waits_for(dut) -> None:
-    """Grant, answer, grant after SPLIT, nothing: told with the address and tag of the beat."""
+    """Grant, answer, grant after SPLIT, none: reported with the address and tag of the beat."""
     bench = Bench(dut, Faults())
     bench.bus.granted = False
     await bench.reset()

@@ -21,9 +21,9 @@ CHANNELS = ("aw", "w", "b", "ar", "r")
 
 
 class Memory:
-    """What the bench of the AHB master wants of a storage, and a memory of cocotbext-axi behind it.
+    """Storage interface of the AHB master's bench, backed by a memory of cocotbext-axi.
 
-    ``bad``: addresses of which the beats fail, with SLVERR or DECERR by ``answer``.
+    ``bad``: addresses whose beats fail, with SLVERR or DECERR from ``answer``.
     """
 
     def __init__(self, dut, rng: random.Random) -> None:
@@ -58,7 +58,7 @@ class Memory:
             self._vary(self.channels[name], field)
 
     def _vary(self, channel, field: str) -> None:
-        """The model knows one kind of error only."""
+        """Replace SLVERR, the only error of the model, by ``answer``."""
         send = channel.send
 
         async def varied(item) -> None:
@@ -72,7 +72,7 @@ class Memory:
         return self.first[addr]
 
     def pause(self, probability: float, rng: random.Random, names=CHANNELS) -> None:
-        """Each channel named stands still in so many of its cycles."""
+        """Stall each named channel with this probability in every cycle."""
 
         def draws():
             while True:
@@ -82,7 +82,7 @@ class Memory:
             self.channels[name].set_pause_generator(draws())
 
     def hold(self, names: tuple[str, ...], held: bool) -> None:
-        """Stop channels, or let them go on."""
+        """Stop channels, or let them continue."""
         for name in names:
             self.channels[name].clear_pause_generator()
             self.channels[name].pause = held
@@ -99,7 +99,7 @@ class AxiBench(Bench):
         cocotb.start_soon(self._count())
 
     async def _count(self) -> None:
-        """Read bursts that are requested and not complete."""
+        """Count the outstanding read bursts; ``most`` is their maximum."""
         dut, now = self.dut, 0
         while True:
             await RisingEdge(dut.clk)
@@ -116,7 +116,7 @@ class AxiBench(Bench):
 
     def _error(self) -> None:
         command = self.expected[0][0]
-        if command.write:  # which of its beats failed is not said
+        if command.write:  # the response does not identify the beat that failed
             for index in range(command.beats):
                 self.open.update(self.lanes(command, index))
         super()._error()
@@ -170,7 +170,7 @@ async def rate_of_reads(bench: AxiBench, dut) -> None:
 
 @block_test(AxiBench)
 async def random_commands(bench: AxiBench, dut) -> None:
-    """Reads and writes, narrow ones among them, friendly and with channels that stand still."""
+    """Reads and writes, narrow ones among them, without pauses and with stalled channels."""
     for part in range(6):
         bench.bus.pause((0.0, 0.3, 0.7)[part % 3], bench.rng)
         await bench.run(bench.commands(60), p_valid=(1.0, 0.3)[part & 1])
@@ -180,7 +180,7 @@ async def random_commands(bench: AxiBench, dut) -> None:
 
 @block_test(AxiBench)
 async def reads_behind_writes(bench: AxiBench) -> None:
-    """What was written right before is read, however slow the channels of writes are."""
+    """A read right after a write returns the new data, however slow the write channels are."""
     for slow in (("w",), ("aw",), ("b",), ()):
         for name in CHANNELS:
             bench.bus.hold((name,), False)
@@ -194,7 +194,8 @@ async def reads_behind_writes(bench: AxiBench) -> None:
 
 @block_test(AxiBench)
 async def addresses_and_data_apart(bench: AxiBench) -> None:
-    """Data are taken long before their address, the address before the data, the response late."""
+    """Data are accepted long before their address, or the address before the data; late
+    responses."""
     for slow in CHANNELS:
         for name in CHANNELS:
             bench.bus.hold((name,), False)
@@ -205,7 +206,7 @@ async def addresses_and_data_apart(bench: AxiBench) -> None:
 
 @block_test(AxiBench)
 async def errors(bench: AxiBench) -> None:
-    """SLVERR and DECERR on each beat: a read fails there, a write with its last beat."""
+    """SLVERR and DECERR on each beat: a read fails at that beat, a write at its last beat."""
     for probability in (0.0, 0.4):
         bench.bus.pause(probability, bench.rng)
         for beats in (1, 2, 3, 4, 8, 11, 16):
@@ -220,16 +221,16 @@ async def errors(bench: AxiBench) -> None:
                     )
                     step = bench.width // 8
                     bench.bus.bad = {commands[1].addr + beat * step}
-                    told = commands[1].addr + (beats - 1 if write else beat) * step
+                    expected = commands[1].addr + (beats - 1 if write else beat) * step
                     bench.errors.clear()
                     await bench.run(commands)
-                    assert bench.errors == [told]
+                    assert bench.errors == [expected]
                     await bench.settle()
 
 
 @block_test(AxiBench)
 async def errors_in_a_row(bench: AxiBench) -> None:
-    """Every command fails, the next one while the one before is not over."""
+    """Every command fails, each before the previous one has completed."""
     step = bench.width // 8
     for part in range(12):
         bench.bus.pause((0.0, 0.3)[part & 1], bench.rng)
@@ -237,19 +238,19 @@ async def errors_in_a_row(bench: AxiBench) -> None:
         commands = row(bench, lengths, [bench.rng.random() < 0.4 for _ in lengths])
         where = [bench.rng.randrange(n) for n in lengths]
         bench.bus.bad = {c.addr + n * step for c, n in zip(commands, where, strict=True)}
-        told = [
+        expected = [
             c.addr + (c.beats - 1 if c.write else n) * step
             for c, n in zip(commands, where, strict=True)
         ]
         bench.errors.clear()
         await bench.run(commands)
-        assert bench.errors == told
+        assert bench.errors == expected
         await bench.settle()
 
 
 @block_test(AxiBench)
 async def abandoned(bench: AxiBench, dut) -> None:
-    """All is dropped in any cycle, with channels that work or are dead; what follows is right."""
+    """All commands are dropped in any cycle, with live or dead channels; later ones are exact."""
     for part in range(40):
         dead = bench.rng.sample(CHANNELS, bench.rng.choice([0, 0, 1, 2, 5]))
         bench.bus.pause(bench.rng.choice([0.0, 0.0, 0.4]), bench.rng)
@@ -263,7 +264,7 @@ async def abandoned(bench: AxiBench, dut) -> None:
                 break
         await bench.abandon(bench.rng.choice([1, 1, 2, 5]))
         bench.bus.hold(CHANNELS, False)
-        # what follows goes elsewhere, for what was abandoned may still be written
+        # later commands use other addresses, as abandoned writes may still reach the memory
         commands = [bench.command(1 << 8, 1 << 10) for _ in range(10)]
         await bench.run(commands)
         await bench.settle()
@@ -272,7 +273,7 @@ async def abandoned(bench: AxiBench, dut) -> None:
 
 @block_test(AxiBench)
 async def abandoned_again_and_again(bench: AxiBench) -> None:
-    """On a bus that answers nothing commands come and are abandoned; then it wakes up."""
+    """Commands are issued and abandoned on a bus that answers nothing; then the bus recovers."""
     for _ in range(3):
         bench.bus.hold(CHANNELS, True)
         for _ in range(6):
@@ -286,7 +287,7 @@ async def abandoned_again_and_again(bench: AxiBench) -> None:
 
 @block_test(AxiBench)
 async def reset_in_a_burst(bench: AxiBench, dut) -> None:
-    """A reset in any cycle of bursts: no valid after it, and all works."""
+    """A reset in any cycle of a burst: no valid after it, and later commands are exact."""
     for _ in range(12):
         bench.bus.pause(bench.rng.choice([0.0, 0.5]), bench.rng)
         bench.give(bench.commands(8))

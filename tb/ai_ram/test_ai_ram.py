@@ -26,7 +26,7 @@ def spread(be: int, bits: int = 8) -> int:
 
 @dataclass
 class Port:
-    """A user that asks with rate p and holds its request until the grant."""
+    """A user that requests with probability p and holds its request until the grant."""
 
     name: str
     p: float
@@ -52,18 +52,19 @@ class Bench(BlockBench):
         self.path = int(dut.PATH.value)
         self.words = ceil_div(int(dut.ROWS.value) * 64, self.path)
         self.patience = int(dut.PATIENCE.value)
-        self.memory = [0] * self.words  # what the users have written
-        self.ram = [0] * self.words  # what the arbiter has
+        self.memory = [0] * self.words  # expected contents, from the users' writes
+        self.ram = [0] * self.words  # the memory behind the arbiter
         cocotb.start_soon(self._serve())
 
     async def begin(self, rates: dict[str, float]) -> None:
-        """Users that ask so often, behind a reset; known contents of the memory."""
+        """Reset, then users with these request rates; known contents of the memory."""
         self.ports = {n: Port(n, p) for n, p in rates.items()}
         await self.reset()
         await self.fill()
 
     async def _serve(self) -> None:
-        """ai_ram: a read takes a cycle, and sees what was there before the write of its cycle."""
+        """ai_ram: read latency of one cycle; a read returns the data before a write in its
+        cycle."""
         dut = self.dut
         while True:
             await RisingEdge(dut.clk)
@@ -76,7 +77,7 @@ class Bench(BlockBench):
                 self.ram[at] = self.ram[at] & ~mask | int(dut.wdata.value) & mask
 
     def _request(self, port: Port) -> None:
-        """A new request; words few enough that reads meet writes."""
+        """A new request; few words, so that reads collide with writes."""
         path = self.path
         word = random.randrange(12) + random.choice((0, self.words - 12))
         if port.name in READERS:
@@ -108,17 +109,17 @@ class Bench(BlockBench):
         self.memory[word] = (self.memory[word] & ~mask) | (data & mask)
 
     def patience_of(self, name: str) -> int:
-        """Cycles that a rank waits until it goes first once."""
+        """Cycles that a rank waits until it has priority once."""
         return self.patience // (2 if name == "kept" else 1)
 
     def _rank(self, asked: dict[str, bool], granted: dict[str, bool], order: list[str]) -> None:
-        """Of those who ask the first rank goes, unless a lower one has waited too long."""
+        """The first rank that requests has priority, unless a lower one has waited too long."""
         users = [n for n in order if asked[n]]
         if not users:
             assert not any(granted[n] for n in order)
             return
         late = [n for n in order[1:] if asked[n] and self.ports[n].waited >= self.patience_of(n)]
-        due = late[-1] if late else users[0]  # the lowest rank that is late goes first
+        due = late[-1] if late else users[0]  # the lowest late rank has priority
         got = [n for n in order if granted[n]]
         assert got == [due], f"{got} was served, {due} is due of {users}"
 
@@ -128,13 +129,13 @@ class Bench(BlockBench):
         acked = int(dut.window_ack.value)
         host = ports["window"]
         asks = host.asks and not acked
-        wants_write = bool(host.fields.get("we"))
+        writes = bool(host.fields.get("we"))
         asked = {n: p.asks for n, p in ports.items()}
-        asked |= {"window_rd": asks and not wants_write, "window_wr": asks and wants_write}
+        asked |= {"window_rd": asks and not writes, "window_wr": asks and writes}
         granted = {n: bool(int(getattr(dut, f"{n}_gnt").value)) for n in READERS + WRITERS}
         for n, given in granted.items():
             assert asked[n] or not given, f"{n}: grant without a request"
-        # the host sees its turn only by the acknowledge: it gets what the others leave
+        # the acknowledge is the host's grant: it is served when no other user is granted
         late = asks and host.waited >= self.patience
         for way, others in (("window_rd", READERS), ("window_wr", WRITERS)):
             granted[way] = asked[way] and not any(granted[n] for n in others)
@@ -218,8 +219,8 @@ async def seven_users(bench: Bench) -> None:
         ports = bench.ports
         assert all(p.grants > 20 for p in ports.values() if p.p), "somebody was hardly served"
         for port in ports.values():
-            # each waits for the late ones behind it, all but the first ranks for their patience too
-            # (weights, which wait half as long, may come twice)
+            # each waits for the late ones of lower rank, all but the first ranks also for their
+            # patience (kept weights, which wait half as long, may be served twice)
             behind = {"fill": 4, "writeback": 2, "unload": 3}.get(port.name, 1)
             first_rank = port.name in ("fill", "writeback")
             bound = behind + (0 if first_rank else bench.patience_of(port.name))
@@ -230,7 +231,7 @@ async def seven_users(bench: Bench) -> None:
 
 @block_test(Bench)
 async def reset_while_waiting(bench: Bench, dut) -> None:
-    """What somebody has waited before a reset does not count, and nothing is acknowledged."""
+    """Waiting time before a reset does not count, and no request is acknowledged."""
     await bench.begin(RATES[0])
     patience = bench.patience
     for turn in range(60):

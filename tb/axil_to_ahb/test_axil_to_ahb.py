@@ -36,7 +36,7 @@ class Raw:
             self.channel[kind] = getattr(channels, name + side)(bus, dut.clk, dut.rst)
 
     def pause(self, chances: dict[str, float]) -> None:
-        """Each channel stands still in so many of its cycles."""
+        """Stall each channel with this probability in every cycle."""
 
         def draws(chance: float):
             while True:
@@ -58,7 +58,7 @@ class Raw:
 
 
 class Side(HostSide):
-    """What stands behind the bridge, and the channels in front of it."""
+    """The slave behind the bridge, and the channels in front of it."""
 
     def __init__(self, dut) -> None:
         self.raw = Raw(dut)
@@ -90,7 +90,7 @@ async def every_strobe(side: Side, dut) -> None:
 
 @block_test(Side)
 async def random_accesses(side: Side, dut) -> None:
-    """Accesses of every kind, errors among them, with channels that stand still."""
+    """Accesses of every kind, errors among them, with stalled channels."""
     raw = side.raw
     privileged = bool(int(dut.PRIVILEGED.value))
     for part in range(6):

@@ -26,7 +26,7 @@ async def c9_registers_move_on(device: Device) -> None:
     for host, images in ((redirect_early, [0, 3, 4]), (redirect_late, [0, 1, 3])):
         run = (await recorder.stream(device, case, meanwhile=host, images=images)).exact()
         assert run.trace.npix_taken.any()
-        for number, taken in enumerate(images):  # AI_PIX_ADR tells what is really at work
+        for number, taken in enumerate(images):  # AI_PIX_ADR is the image at work
             span = slice(run.starts[number] + 1, run.ends[number] + 1)
             assert set(run.trace.pix_adr[span]) == {image(run.storage, taken)}
     for name, value in (("AI_CTRL", Ctrl.STOP), ("AI_INF_LEFT", 0), ("AI_CNN_MODE", 1)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""control: whose transfer fails and when it counts, changed lists, a device in which nothing moves.
+"""control: when a failed transfer takes effect, by owner; changed lists; a device that hangs.
 
 Run by test_control, on the same builds.
 """
@@ -16,7 +16,7 @@ from tb.control.test_control import Network, bad_layer, begin, check_runs, layer
 LIST, BIAS, WEIGHT, PIXEL, STORE, NONE = 0, 1, 2, 3, 4, 7
 CODES = (ERROR_CODES["BUS_ERROR"], ERROR_CODES["BAD_ACCESS"])  # by fault_refused
 LEAST = 256  # cycles, the shortest limit of the watchdog
-FOR_EVER = 5000  # cycles; nothing takes that long here
+FOR_EVER = 5000  # cycles; longer than any operation here
 
 
 async def whole(n: Neighbours) -> None:
@@ -36,8 +36,8 @@ def the_error(n: Neighbours) -> dict[str, int]:
 
 @block_test(begin)
 async def present_inference(n: Neighbours) -> None:
-    """A failed transfer of the inference at work counts at once, at any time."""
-    told = 0
+    """A failed transfer of the inference at work takes effect at once, at any time."""
+    failed = 0
     for turn in range(12):
         n.log.clear()
         parity, refused = turn & 1, turn >> 1 & 1
@@ -52,7 +52,7 @@ async def present_inference(n: Neighbours) -> None:
             continue
         n.log.clear()
         chan, at = random.randint(BIAS, STORE), random.getrandbits(10)
-        told += 1
+        failed += 1
         address = n.fail(chan, at, n.parity, refused=refused)
         await n.until(n.times("ev_err", 1), limit=5)
         await n.idle()
@@ -60,13 +60,14 @@ async def present_inference(n: Neighbours) -> None:
         assert the_error(n) == want
         assert n.kinds("flush") and not n.kinds("ev_inf_done", "inf_next")
         await whole(n)
-    assert told > 6
+    assert failed > 6
 
 
 async def fail_ahead(n: Neighbours, inferences: int) -> tuple[dict[str, int], int]:
-    """In that inference of a stream a transfer of the next one fails; (its error, log's length).
+    """Fail a transfer of the next inference during inference number ``inferences`` of a stream;
+    (its error, number of completed inferences).
 
-    Of a list that fails the first layer comes.
+    A list that fails delivers its first layer.
     """
     refused, chan, at = random.randrange(2), random.randint(LIST, PIXEL), random.getrandbits(10)
     await n.until(n.times("list_req", inferences), limit=60000)
@@ -85,7 +86,8 @@ async def fail_ahead(n: Neighbours, inferences: int) -> tuple[dict[str, int], in
 
 @block_test(begin)
 async def next_inference(n: Neighbours) -> None:
-    """One of the inference after it: the present one ends well, the registers move on, then."""
+    """A failed transfer of the next inference is reported after the present inference completes
+    and the registers advance."""
     for turn in range(6):
         n.log.clear()
         count = 1 + turn % 3
@@ -94,8 +96,8 @@ async def next_inference(n: Neighbours) -> None:
         n.pulse("host_start")
         want, done = await fail_ahead(n, count)
         assert done == count - 1
-        # what fails after it is not reported, neither as an error of its own nor in place of the
-        # first, unless that is the list: layers before those that it lacks need their data
+        # a later failure is not reported, neither as a second error nor in place of the first,
+        # unless the first is the list's: layers before the missing ones need their data
         refused = random.randrange(2)
         address = n.fail(PIXEL, 0, n.parity ^ 1, refused=refused)
         if want["stream"] == LIST:
@@ -119,7 +121,8 @@ async def next_inference(n: Neighbours) -> None:
 
 @block_test(begin)
 async def next_inference_never(n: Neighbours) -> None:
-    """The stream is stopped before it begins: its error goes with what was fetched ahead."""
+    """The stream stops before the next inference begins: its error is dropped with its
+    prefetch."""
     for count in (1, 2):
         n.log.clear()
         n.array_time = 400
@@ -136,7 +139,7 @@ async def next_inference_never(n: Neighbours) -> None:
 
 @block_test(begin)
 async def list_in_order(n: Neighbours) -> None:
-    """The list ends in an error: layers before it are done, the first one not there is told."""
+    """The list ends in an error: layers before it complete, the first missing one is reported."""
     for turn in range(10):
         n.log.clear()
         count = random.randint(1, 5)
@@ -146,13 +149,13 @@ async def list_in_order(n: Neighbours) -> None:
         n.array_time = 300
         n.pulse("host_start")
         await n.until(n.times("list_req", 1))
-        if turn % 2:  # before what came is used up, or long after
+        if turn % 2:  # before the words received are used up, or long after
             await n.steps(random.randrange(40))
         else:
             await n.until(n.times("layer_done", broken))
             await n.steps(50)
         refused = random.randrange(2)
-        n.list_rate = 1.0  # what was read before the beat that failed is in the FIFO
+        n.list_rate = 1.0  # the words read before the beat that failed are in the FIFO
         address = n.fail(LIST, 0, 0, refused=refused)
         await n.until(n.times("ev_err", 1), limit=6000)
         await n.idle()
@@ -165,8 +168,8 @@ async def list_in_order(n: Neighbours) -> None:
 
 @block_test(begin)
 async def list_words_on_their_way(n: Neighbours) -> None:
-    """A burst of the list is refused while words of the bursts before it are on the bus: the layers
-    whose words come are done, the first one that lacks some is told."""
+    """A burst of the list is refused while words of the previous bursts are on the bus: layers
+    whose words all arrive complete, the first incomplete one is reported."""
     for broken in (0, 1, 2, 3):
         for turn in range(4):
             n.log.clear()
@@ -197,8 +200,8 @@ async def list_words_on_their_way(n: Neighbours) -> None:
 
 @block_test(begin)
 async def list_behind_a_layer(n: Neighbours) -> None:
-    """The list ends in an error behind a layer that still walks to the array: it is done."""
-    for late in range(12):  # cycles after the layer was given to its takers
+    """The list ends in an error behind a layer on its way to the array: that layer completes."""
+    for late in range(12):  # cycles after the layer was given to its loaders
         n.log.clear()
         n.list_bytes = 96
         Network(n, 2, 1)
@@ -216,7 +219,7 @@ async def list_behind_a_layer(n: Neighbours) -> None:
 
 @block_test(begin)
 async def changed_list(n: Neighbours) -> None:
-    """A list that is another one for a later inference: its first new layer does not run."""
+    """A list that changes for a later inference: its first changed layer does not run."""
     for turn in range(10):
         n.log.clear()
         count = random.randint(1, 4)
@@ -227,7 +230,7 @@ async def changed_list(n: Neighbours) -> None:
         good = random.randint(1, 2)  # inferences with the list as it was
         await n.until(n.times("list_req", good), limit=60000)
         changed = random.randrange(count)
-        bit = 768 * changed + random.randrange(768)  # any of its bits, also those without meaning
+        bit = 768 * changed + random.randrange(768)  # any of its bits, reserved ones included
         image = bytearray(n.image)
         image[bit // 8] ^= 1 << bit % 8
         n.image = bytes(image)
@@ -245,7 +248,7 @@ async def changed_list(n: Neighbours) -> None:
 
 @block_test(begin)
 async def changed_between_runs(n: Neighbours) -> None:
-    """Another list for another start is no change."""
+    """A different list for a new start is not a change."""
     for _ in range(3):
         n.log.clear()
         net = Network(n, random.randint(1, 4), 2)
@@ -254,7 +257,7 @@ async def changed_between_runs(n: Neighbours) -> None:
 
 
 async def stuck(n: Neighbours, limit: int) -> dict[str, int]:
-    """Nothing moves any more: the error comes after the limit, then the device is idle."""
+    """No data move any more: the error comes after the limit, then the device is idle."""
     quiet = max(limit, LEAST)
     n.dut.moves.value = 1
     n.dut.cfg_watchdog.value = limit
@@ -273,7 +276,7 @@ async def stuck(n: Neighbours, limit: int) -> dict[str, int]:
 
 @block_test(begin)
 async def nothing_moves(n: Neighbours) -> None:
-    """The watchdog: what was waited for, for every one of these."""
+    """The watchdog reports every kind of wait."""
     code = ERROR_CODES["WATCHDOG"]
     nothing = {"code": code, "stream": NONE, "addr": 0}
     for limit in (1, 600):
@@ -289,7 +292,7 @@ async def nothing_moves(n: Neighbours) -> None:
             assert n.kinds("flush") and not n.kinds("ev_inf_done")
             await whole(n)
         n.log.clear()
-        n.list_bytes = 8  # the words of the list do not come, and the bus knows nothing of it
+        n.list_bytes = 8  # the words of the list do not come, and the bus reports no wait
         Network(n, 3, 1)
         n.pulse("host_start")
         await n.until(n.times("list_req", 1))
@@ -314,7 +317,7 @@ async def nothing_moves(n: Neighbours) -> None:
 
 @block_test(begin)
 async def something_moves(n: Neighbours) -> None:
-    """No watchdog while data move, or while the host is waited for; 0 turns it off."""
+    """No watchdog while data move, or while the device waits for the host; 0 turns it off."""
     for port in ("moves", "traffic_read_beat", "traffic_write_beat"):
         n.log.clear()
         net = Network(n, 2, 1)
@@ -332,7 +335,7 @@ async def something_moves(n: Neighbours) -> None:
         await n.until(n.times("ev_inf_done", 1))
         await n.idle()
         net.check(1)
-    # results that the host does not take, words that it does not send
+    # results that the host does not read, words that it does not send
     n.dut.cfg_watchdog.value = 1
     n.log.clear()
     n.silent = {"unload_done"}
@@ -377,7 +380,7 @@ async def reset_of_a_dead_bus(n: Neighbours) -> None:
         assert most <= took <= most + 10, f"given up after {took} cycles, limit {limit}"
         await n.steps(30)
         assert int(n.dut.give_up.value) and int(n.dut.flush.value), "until the DMAC is idle"
-        n.silent = set()  # which it is when it is told to give up
+        n.silent = set()  # give_up makes the DMAC idle
         await n.idle()
         assert not n.kinds("ev_err") and not int(n.dut.give_up.value)
         await whole(n)
@@ -385,7 +388,7 @@ async def reset_of_a_dead_bus(n: Neighbours) -> None:
 
 @block_test(begin)
 async def dropped_words(n: Neighbours) -> None:
-    """A layer that is not complete is dropped, the one at work and the ones in line run on."""
+    """An incomplete layer is dropped; the layer at work and the queued ones still run."""
     for turn in range(12):
         n.log.clear()
         before = [layer(int_en=1) for _ in range(turn % 3)]
@@ -409,7 +412,7 @@ async def dropped_words(n: Neighbours) -> None:
 
 @block_test(begin)
 async def dropped_nothing(n: Neighbours) -> None:
-    """The words that are dropped are the host's: a list goes on."""
+    """Only words of the host are dropped: a list continues."""
     for _ in range(4):
         n.log.clear()
         net = Network(n, 4, 1)
@@ -438,7 +441,7 @@ async def pending_words(n: Neighbours) -> None:
 
 @block_test(begin)
 async def start_acknowledges(n: Neighbours) -> None:
-    """After an error in host mode the words are discarded; an accepted start ends that."""
+    """After an error in host mode the words are discarded, until a start is accepted."""
     for _ in range(4):
         n.log.clear()
         bad, code = bad_layer()

@@ -47,8 +47,8 @@ async def host_layers_behind_a_stream(n: Neighbours) -> None:
             n.silent = {"seq_done"}
             n.push(layer(), layer())
             await n.until(n.times("run", 1))
-            told = n.kinds("fetch")[0].info
-            address = n.fail(chan, told["idx"], told["inf"])
+            fetched = n.kinds("fetch")[0].info
+            address = n.fail(chan, fetched["idx"], fetched["inf"])
             await n.until(n.times("ev_err", 1), limit=5)
             n.silent = set()
             await n.until(lambda: not n.words)

@@ -63,11 +63,12 @@ def map_events(arg: LayerArg, address: int) -> tuple[list[tuple[int, int]], list
 
 
 class Watch:
-    """Looks in every cycle at what the array and the unload are told of a map by lines."""
+    """Checks in every cycle the number of lines reported to the array, and the hold of the
+    unload."""
 
     def __init__(self, n: Neighbours, layers: list[LayerArg]) -> None:
         self.n, self.layers, self.early = n, layers, 0
-        self.past = [0, 0, 0]  # lines of the map that were there
+        self.past = [0, 0, 0]  # lines of the map that had arrived
         n.watch = self
 
     def __call__(self) -> None:
@@ -77,7 +78,7 @@ class Watch:
         runs, done = n.kinds("run"), n.kinds("layer_done")
         arg = self.layers[(len(runs) - 1) % len(self.layers)] if len(runs) > len(done) else None
         if arg is None or not by_lines(arg) or not self._comes(len(runs) - 1):
-            assert there == ALL_THERE and not held, "lines are waited for that nobody waits for"
+            assert there == ALL_THERE and not held, "a layer waits for lines without a map by lines"
             return
         past.append(self._lines(len(runs) - 1))
         del past[0]
@@ -86,8 +87,8 @@ class Watch:
         assert not held or not int(n.dut.pix_ready.value), "taken, and offered once more"
         if n.cycle - runs[-1].cycle > len(past):  # two cycles from a line to the array
             want = past[0] if past[0] < height else ALL_THERE
-            assert there == want, f"{there} lines are told, {past[0]} of {height} are there"
-            assert held == (past[1] < height), "the map may leave when it is all there"
+            assert there == want, f"{there} lines are reported, {past[0]} of {height} are there"
+            assert held == (past[1] < height), "the map may leave once it is complete"
             self.early += there < height
 
     def _comes(self, run: int) -> bool:
@@ -178,7 +179,7 @@ def check_loads(n: Neighbours, due: list[tuple[LayerArg, int, int, int, int]]) -
 
 
 def mixed(count: int) -> list[LayerArg]:
-    """Layers of a list, of which some load and store."""
+    """Layers of a list; some load and store their maps."""
     layers = []
     for i in range(count):
         load, store = i > 0 and random.random() < 0.6, i < count - 1 and random.random() < 0.4

@@ -221,7 +221,7 @@ class Neighbours:
             rows = {"prow": int(dut.prow_base.value), "freed": int(dut.prow_freed.value)}
             self._log("run", **rows, **unpack(int(dut.desc.value)))
             self._later("seq_done", self.array_time)
-        # (in a flush the writer stands still, whatever it is told)
+        # (during a flush the writer ignores its start)
         if int(dut.load_start.value) and not self.flushing:
             assert not self.writer_on, "the pixel writer was started while busy"
             line = not int(dut.load_height_m1.value) and not int(dut.load_chans_m1.value)

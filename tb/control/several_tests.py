@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""control: several transfers fail, and which of them the host reads (docs/programming.md 3).
+"""control: several transfers fail; which failure the host reads (docs/programming.md 3).
 
-Every order of two and three failures, of every channel, of the inference at work and of the one
-that is fetched ahead; then a failure in every cycle around whatever else ends a run or an
-inference. An inference whose data failed never gets them: its array stands still, as it does on a
+Every order of two and three failures, of every channel, of the inference at work and of the
+prefetched one; then a failure in every cycle around each other event that ends a run or an
+inference. An inference whose data failed never receives them: its array stalls, as it does on a
 real bus. Run by test_control, on the same builds.
 """
 
@@ -46,7 +46,8 @@ FAILURES = [Failure(chan, ahead) for chan in range(STORE + 1) for ahead in (0, 1
 def orders(count: int) -> Iterator[tuple[Failure, ...]]:
     """Every order of ``count`` failures that the DMAC can report.
 
-    A channel reports one, and none is fetched ahead while the list of the present inference lacks.
+    A channel reports one failure, and nothing is prefetched while the list of the present inference
+    is incomplete.
     """
     for some in permutations(FAILURES, count):
         channels = {failure.chan for failure in some}
@@ -58,8 +59,8 @@ def orders(count: int) -> Iterator[tuple[Failure, ...]]:
 def first_to_count(some: tuple[Failure, ...]) -> int:
     """Number of the failure that the host reads.
 
-    That of the earliest inference; of its data before its list, whose layers before need the data;
-    of several the one that came first.
+    The earliest inference has priority; within it data before the list, as the list's earlier
+    layers need the data; then the first failure to occur.
     """
     return min(range(len(some)), key=lambda n: (some[n].ahead, some[n].chan == LIST, n))
 
@@ -68,7 +69,7 @@ def first_to_count(some: tuple[Failure, ...]) -> int:
 class Stream:
     """A stream in whose inference ``at`` the failures happen.
 
-    A list that fails lacks its layers from ``lacks`` on.
+    If a list fails, its layers from ``lacks`` on are missing.
     """
 
     n: Neighbours
@@ -76,9 +77,9 @@ class Stream:
     lacks: int
 
     async def begin(self, list_ahead: int | None) -> None:
-        """Up to the first layer of inference ``at``, which stands still.
+        """Run up to the first layer of inference ``at``, and stall there.
 
-        ``list_ahead``: how far ahead the inference is whose list does not come whole.
+        ``list_ahead``: how far ahead the inference with the incomplete list is.
         """
         n = self.n
         n.log.clear()
@@ -99,13 +100,13 @@ class Stream:
                 n.list_bytes = short
         n.silent = {"seq_done"}
         await n.until(n.times("run", LAYERS * self.at + 1), limit=60000)
-        if list_ahead != 0:  # what is fetched ahead is there
+        if list_ahead != 0:  # the prefetched data have arrived
             await n.until(n.times("list_req", self.at + 2))
             n.list_rate = 1.0
             await n.steps(150)
 
     def starve(self, some: tuple[Failure, ...]) -> None:
-        """From its beginning on an inference whose data failed stands still."""
+        """Stall an inference whose data failed from its start on."""
         n, next_one = self.n, self.at + 1
 
         def watch() -> None:
@@ -116,7 +117,7 @@ class Stream:
             n.watch = watch
 
     async def over(self) -> dict[str, int]:
-        """Let the layers go on; the error."""
+        """Let the layers continue; returns the error."""
         n = self.n
         n.silent -= {"seq_done"}
         await n.until(n.times("ev_err", 1), limit=HANG)
@@ -125,7 +126,7 @@ class Stream:
         return the_error(n)
 
     def check(self, failure: Failure, error: dict[str, int], want: dict[str, int]) -> None:
-        """The error is this failure's; what ran and ended before it did."""
+        """The error is this failure's; all earlier inferences and layers have completed."""
         n, ended = self.n, self.at + failure.ahead
         assert error == want | {"waits": 0}
         assert len(n.kinds("ev_inf_done")) == len(n.kinds("inf_next")) == ended
@@ -136,9 +137,9 @@ class Stream:
 async def plant(
     n: Neighbours, failure: Failure, lacks: int, parity: int | None = None, together: str = ""
 ) -> dict[str, int]:
-    """A failure in the next cycle; how it would be reported.
+    """Cause a failure in the next cycle; returns the expected report.
 
-    ``parity``: of its inference, where that is not as far from the present one as it says;
+    ``parity``: of its inference, where ``failure.ahead`` does not give its distance;
     ``together``: a net that is high in the same cycle.
     """
     refused = random.randrange(2)
@@ -152,23 +153,23 @@ async def plant(
 
 
 async def fail_in_order(n: Neighbours, some: tuple[Failure, ...], at: int, gap: int) -> None:
-    """One stream with these failures, ``gap`` cycles apart."""
+    """Run one stream with these failures, ``gap`` cycles apart."""
     lists = [failure.ahead for failure in some if failure.chan == LIST]
     run = Stream(n, at, random.randint(1, LAYERS - 1))
     await run.begin(lists[0] if lists else None)
     run.starve(some)
-    wants = []
+    reports = []
     for failure in some:
-        if n.kinds("flush") and gap > 1:  # the DMAC reports nothing while it drops all
+        if n.kinds("flush") and gap > 1:  # the DMAC reports nothing during a flush
             break
-        wants.append(await plant(n, failure, run.lacks))
+        reports.append(await plant(n, failure, run.lacks))
         await n.steps(gap - 1)
     number = first_to_count(some)
-    run.check(some[number], await run.over(), wants[number])
+    run.check(some[number], await run.over(), reports[number])
 
 
 async def every_order(dut, count: int, share: int) -> None:
-    """All orders of so many failures, or ``share`` of them."""
+    """All orders of ``count`` failures, or at most ``share`` of them."""
     n = await begin(dut)
     every = list(orders(count))
     for some in random.sample(every, min(share, len(every))):
@@ -195,7 +196,7 @@ async def three_of_a_stream(dut) -> None:
 
 @block_test(begin)
 async def stopped_before(n: Neighbours) -> None:
-    """The stream ends before the inference that failed begins: nobody reads any of it."""
+    """The stream ends before the inference that failed begins: no failure is reported."""
     ahead = [failure for failure in FAILURES if failure.ahead]
     for some in permutations(ahead, 2):
         run = Stream(n, random.randrange(2), 1)
@@ -215,7 +216,7 @@ Begin = Callable[[], Awaitable[None]]
 
 
 async def cycles_to(n: Neighbours, prepare: Begin, event: str) -> int:
-    """Cycles from the end of ``prepare`` to the one in which a net of the controller is high."""
+    """Cycles from the end of ``prepare`` until a net of the controller is high."""
     state = random.getstate()
     await prepare()
     count = 0
@@ -234,7 +235,7 @@ async def cycles_to(n: Neighbours, prepare: Begin, event: str) -> int:
 async def meet(
     n: Neighbours, prepare: Begin, cycle: int, failure: Failure, run: Stream, together: str = ""
 ) -> dict[str, int]:
-    """``prepare`` again, as before, and a failure in that cycle; how it would be reported.
+    """Repeat ``prepare``, and cause a failure in that cycle; returns the expected report.
 
     ``together``: a net that is high in the same cycle.
     """
@@ -245,7 +246,7 @@ async def meet(
 
 
 async def settle(n: Neighbours) -> list[dict[str, int]]:
-    """The errors, when the device is idle; afterwards it is as new."""
+    """The errors, once the device is idle; the bench is in its initial state afterwards."""
     n.silent -= {"seq_done"}
     await n.until(lambda: bool(n.kinds("ev_err")), limit=HANG)
     await n.idle()
@@ -256,9 +257,9 @@ async def settle(n: Neighbours) -> list[dict[str, int]]:
 async def around(
     n: Neighbours, prepare: Begin, event: str, failure: Failure, run: Stream, gap: int = 0
 ) -> AsyncIterator[tuple[int, dict[str, int], dict[str, int]]]:
-    """A failure in each cycle near an event; how far from it, how it would be reported, the error.
+    """A failure in each cycle near an event; (distance, expected report, error) of each.
 
-    ``gap``: cycles until layers that stand still may go on.
+    ``gap``: cycles until stalled layers may continue.
     """
     for offset in NEAR:
         at = await cycles_to(n, prepare, event)
@@ -271,7 +272,7 @@ async def around(
 
 @block_test(begin)
 async def around_the_change(n: Neighbours) -> None:
-    """A failure of the next inference in every cycle around the one in which that one begins."""
+    """A failure of the next inference in every cycle around its beginning."""
     for failure in (f for f in FAILURES if f.ahead):
         run = Stream(n, 0, 2)
 
@@ -286,9 +287,9 @@ async def around_the_change(n: Neighbours) -> None:
 
 @block_test(begin)
 async def around_a_refusal(n: Neighbours) -> None:
-    """A failure around the cycle in which a layer of its list is refused, or found changed.
+    """A failure around the cycle in which a layer of its list is refused, or detected as changed.
 
-    Data of the layers before end the run, the list behind the layer does not.
+    Failed data of earlier layers end the run, a failure of the list after the layer does not.
     """
     for failure in FAILURES:
         bad, code = bad_layer()
@@ -296,7 +297,7 @@ async def around_a_refusal(n: Neighbours) -> None:
         run = Stream(n, 0, 2)
 
         async def prepare(run: Stream = run, failure: Failure = failure, bad=bad) -> None:
-            """Layer 1 is the refused one: of the first list, or of the second, which is another."""
+            """Layer 1 is refused: in the first list, or in the second, which differs from it."""
             n.log.clear()
             n.silent, n.array_time, n.list_bytes = {"seq_done"}, 60, None
             net = Network(n, LAYERS, 2, network_layers(LAYERS, 0))
@@ -325,7 +326,7 @@ async def around_a_refusal(n: Neighbours) -> None:
 
 @block_test(begin)
 async def around_the_watchdog(n: Neighbours) -> None:
-    """A failure around the watchdog's: one error, and a transfer before the watchdog."""
+    """A failure around the watchdog's: one error; the transfer has priority."""
     for failure in FAILURES:
         run = Stream(n, 0, 1)
 
@@ -333,7 +334,7 @@ async def around_the_watchdog(n: Neighbours) -> None:
             await run.begin(failure.ahead if failure.chan == LIST else None)
             n.dut.cfg_watchdog.value = LEAST
 
-        # no transfer fails as the cycle is counted: the trouble is the watchdog's
+        # no transfer fails while the cycles are counted: "trouble" is the watchdog's
         async for offset, want, error in around(n, prepare, "trouble", failure, run):
             first = offset <= 0 and not failure.ahead and failure.chan != LIST
             text = f"{failure}, {offset} cycles from the watchdog's: {error}"
@@ -343,7 +344,7 @@ async def around_the_watchdog(n: Neighbours) -> None:
 
 @block_test(begin)
 async def around_a_reset(n: Neighbours) -> None:
-    """A failure around a soft reset: of what it leaves behind the next run knows nothing."""
+    """A failure around a soft reset: nothing of it remains in the next run."""
     for failure in FAILURES:
         run = Stream(n, random.randrange(2), 1)
         for offset in NEAR:
@@ -358,7 +359,7 @@ async def around_a_reset(n: Neighbours) -> None:
             await n.idle()
             reported = offset <= 0 and not failure.ahead and failure.chan != LIST
             assert len(n.kinds("ev_err")) == reported, f"{failure}, {offset} cycles from it"
-            # a host's layer fails at once: no parity is left of the stream
+            # a host's layer fails at once: the stream leaves no parity behind
             n.log.clear()
             n.silent, n.list_rate = {"seq_done"}, 0.7
             n.push(layer())
@@ -372,7 +373,7 @@ async def around_a_reset(n: Neighbours) -> None:
 
 @block_test(begin)
 async def refusal_at_the_drain(n: Neighbours) -> None:
-    """A refused layer that waits is reported as soon as the layers before it are done."""
+    """A refused layer that waits is reported as soon as the layers before it complete."""
     for good in (1, 2, 3):
         n.log.clear()
         n.silent = {"seq_done"}

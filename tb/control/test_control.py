@@ -14,7 +14,7 @@ from openkpu_tb.simrun import run_bench
 from tb.control.neighbours import INPUTS, Neighbours
 
 N_Z = 2
-END = 2  # cycles from the end of a layer's unload, when all else is over, to that of the layer
+END = 2  # cycles from the end of a layer's unload, if nothing else is pending, to the layer's end
 TAKE = 2  # cycles from the start of the fully connected stage to the next image's address
 CONFIGURATION = ("wgt_adr", "bias_adr", "list_adr", "list_len", "res_adr")
 
@@ -46,14 +46,14 @@ async def begin(dut) -> Neighbours:
     n = Neighbours(dut)
     assert not int(n.dut.status_busy.value), "busy in the first cycle behind a reset"
     n.dut.cfg_eight_bit.value = 1
-    for name in ("chan", "owner", "addr"):  # what the master waits for: nothing
+    for name in ("chan", "owner", "addr"):  # not valid: the master waits for nothing
         field = getattr(n.dut, f"waiting_{name}")
         field.value = random.getrandbits(len(field))
     return n
 
 
 def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
-    """Every layer ran once, in order, after its loaders were told; parameter rows add up."""
+    """Every layer ran once, in order, after its loaders were configured; parameter rows add up."""
     runs = n.kinds("run")[first:]
     assert len(runs) == len(layers) == len(n.kinds("layer_done")[first:])
     row = runs[0].info["prow"] if runs else 0
@@ -63,25 +63,25 @@ def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
         assert (got["c"], got["h"], got["w"]) == arg.in_shape and got["o"] == arg.o_ch_num
         row = base if kept and got["first"] else row
         assert got["prow"] == row, f"parameters from row {got['prow']}, expected {row}"
-        # a stream releases nothing before it is known that it does not fit
+        # a stream releases no row before its weights have proved not to fit
         free = (base,) if kept else (row, base)
         assert got["freed"] in free, "parameters that stay, or are released"
-        row += 0 if arg.pool_task else ceil_div(arg.o_ch_num, N_Z)  # that has no parameters
-    told = n.kinds("fetch")[first:]
+        row += 0 if arg.pool_task else ceil_div(arg.o_ch_num, N_Z)  # pooling has no parameters
+    fetched = n.kinds("fetch")[first:]
     passed = {"fetch": (), "weight_load": ("pools", "reuse"), "param_load": ("pools",)}
     for taker, without in passed.items():
         taken = [e.info["o"] for e in n.kinds(taker)][first:]
-        due = [e.info["o"] for e in told if not any(e.info[name] for name in without)]
+        due = [e.info["o"] for e in fetched if not any(e.info[name] for name in without)]
         assert taken == due, taker
-    assert [e.info["o"] for e in told] == [arg.o_ch_num for arg in layers]
-    for event, before in zip(runs, told, strict=False):
+    assert [e.info["o"] for e in fetched] == [arg.o_ch_num for arg in layers]
+    for event, before in zip(runs, fetched, strict=False):
         assert before.cycle < event.cycle
 
 
 @block_test(begin)
 async def host_layers(n: Neighbours) -> None:
     """Layers of the FIFO run in order; done interrupt with int_en, result FIFO with send only."""
-    for name in CONFIGURATION:  # of task lists: without effect here
+    for name in CONFIGURATION:  # of task lists: has no effect here
         field = getattr(n.dut, f"cfg_{name}")
         field.value = random.getrandbits(len(field))
     for turn in range(4):
@@ -90,7 +90,7 @@ async def host_layers(n: Neighbours) -> None:
         before, n.log = n.log, []
         n.eight_bit, n.dut.cfg_eight_bit.value = int(turn != 2), random.getrandbits(1)
         n.push(*[a.replace(para_size=2 * a.para_size) if turn == 2 else a for a in layers])
-        if turn == 1:  # the queue gets full: a descriptor waits while its loaders are done
+        if turn == 1:  # the queue fills up: a descriptor waits although its loaders are done
             n.silent = {"seq_done"}
             await n.steps(600)
             n.silent = set()
@@ -141,7 +141,7 @@ class Network:
         for name in (*CONFIGURATION, "more"):
             getattr(self.dut, f"cfg_{name}").value = self.config[name]
         self.n.pix_adr, self.n.npix_adr = self.config["pix_adr"], self.config["npix_adr"]
-        if not self.n.npix_taken:  # else it is that of the prefetch
+        if not self.n.npix_taken:  # otherwise the address belongs to the prefetch
             self.dut.cfg_taken_adr.value = self.config["pix_adr"]
         self.addresses.append((self.config["pix_adr"], self.config["res_adr"]))
 
@@ -251,7 +251,7 @@ async def continuous(n: Neighbours) -> None:
         assert len(n.kinds("inf_next")) == 4
         flushed = [e.cycle for e in n.kinds("flush")]
         assert all(cycle > n.kinds("ev_inf_done")[-1].cycle for cycle in flushed)
-        # what was fetched ahead for a sixth is not run
+        # layers fetched ahead for a sixth inference do not run
         ran = n.kinds("run")
         assert len(ran) == 5 * count
         _forget_ahead(n, 5)
@@ -262,7 +262,7 @@ async def continuous(n: Neighbours) -> None:
 
 
 def _forget_ahead(n: Neighbours, inferences: int) -> None:
-    """Drop from the log what was only fetched ahead: it comes after what was used."""
+    """Drop prefetches without a use from the log: they come after those that were used."""
     used = {"fetch": len(n.kinds("run")), "param_load": len(n.kinds("run"))}
     used["weight_load"] = sum(not e.info["reuse"] for e in n.kinds("fetch")[: used["fetch"]])
     used |= {"pixel_req": inferences, "pixels": inferences}
@@ -298,24 +298,24 @@ def network_layers(count: int, dense: int) -> list[LayerArg]:
 
 
 def check_prefetch(net: Network, inferences: int) -> int:
-    """When the next inference's pixels were asked for and written; how many came early."""
+    """Check when the next inference's pixels were requested and written; how many came early."""
     n, count, layers = net.n, len(net.layers), net.layers
     place = layers[0].image_src_addr, layers[0].image_src_addr + layers[0].in_layout.rows
     users = [i for i, arg in enumerate(layers) if i == 0 or touches(arg, place)]
     dense = [i for i, arg in enumerate(layers) if arg.fc]
     runs, asked, written = n.kinds("run"), n.kinds("pixel_req"), n.kinds("pixels")
     ends, bounds = n.kinds("ev_inf_done"), n.kinds("first_out")
-    takes = [e.cycle for e in n.kinds("npix_take")]
+    latched = [e.cycle for e in n.kinds("npix_take")]
     early = 0
     for k in range(1, inferences):
         before = runs[(k - 1) * count : k * count]
         free = n.kinds("layer_done")[(k - 1) * count + users[-1]].cycle
         stage = before[dense[0]].cycle if dense else free
-        assert written[k].cycle > free, "the place of the input map is still used"
+        assert written[k].cycle > free, "the input map's rows are still in use"
         assert asked[k].cycle > stage, "pixels too early"
         if dense and bounds[k].cycle < stage:  # nothing else is waited for
-            assert stage + TAKE in takes, "the next image's address is taken at once"
-        # an inference that nothing was fetched for begins when the one before is over
+            assert stage + TAKE in latched, "the next image's address is latched at once"
+        # an inference without a prefetch begins when the previous one has completed
         reads = min(bounds[k].cycle, ends[k - 1].cycle)
         assert asked[k].cycle > reads, "pixels before the reads of this inference end"
         assert written[k].cycle < runs[k * count].cycle
@@ -325,11 +325,12 @@ def check_prefetch(net: Network, inferences: int) -> int:
 
 @block_test(begin)
 async def prefetch(n: Neighbours, dut) -> None:
-    """The next inference's pixels: not before the fully connected stage or their place is free."""
+    """The next inference's pixels wait for the fully connected stage, or until their rows are
+    free."""
     seen = {"dense": 0, "free": 0, "kept": 0, "read again": 0}
     for turn in range(16):
         n.log.clear()
-        n.array_time = 900 if turn in (7, 8) else 300  # cycles, of which neighbours take LATE
+        n.array_time = 900 if turn in (7, 8) else 300  # cycles; neighbours use LATE of them
         count = random.randint(2, 7)
         dense = random.randint(1, 2) if turn % 2 else 0
         net = Network(n, count, 2, network_layers(count, dense))
@@ -345,7 +346,7 @@ async def prefetch(n: Neighbours, dut) -> None:
 
 @block_test(begin)
 async def mode_at_the_start(n: Neighbours) -> None:
-    """The mode in the cycle of the start decides whether weights are kept, not the one after it."""
+    """The mode in the cycle of the start decides whether weights are kept; later modes do not."""
     for more in (1, 0):
         n.log.clear()
         net = Network(n, 2, 2, [LayerArg.make(2, 3, 3, 2, kernel=1) for _ in range(2)])
@@ -363,7 +364,8 @@ async def mode_at_the_start(n: Neighbours) -> None:
 
 @block_test(begin)
 async def refused_layer(n: Neighbours) -> None:
-    """Layers before the illegal one finish; then the error; words are dropped until told."""
+    """Layers before the illegal one finish; then the error; words are dropped until the host
+    acknowledges it."""
     for good in (0, 1, 3):
         n.log.clear()
         before = [layer(int_en=1) for _ in range(good)]
@@ -376,7 +378,7 @@ async def refused_layer(n: Neighbours) -> None:
         await n.until(lambda: not n.words)
         await n.steps(50)
         assert len(n.kinds("run")) == good, "what follows a refused layer is discarded"
-        # an acknowledge between two layers; what comes then runs
+        # an acknowledge between two layers; later layers run
         n.pulse("host_ack")
         await n.steps(5)
         after = [layer() for _ in range(2)]
@@ -402,7 +404,7 @@ async def refuse_and_drop_half(n: Neighbours) -> tuple[list[int], LayerArg]:
 
 
 async def only(n: Neighbours, good: LayerArg) -> None:
-    """Of all that was pushed only ``good`` runs, from parameter row 0."""
+    """Only ``good`` of all pushed layers runs, from parameter row 0."""
     await n.until(lambda: n.kinds("layer_done"), limit=2000)
     await n.idle()
     check_runs(n, [good])
@@ -412,8 +414,8 @@ async def only(n: Neighbours, good: LayerArg) -> None:
 
 @block_test(begin)
 async def acknowledge_inside_a_layer(n: Neighbours) -> None:
-    """Half a layer was discarded when the acknowledge comes: the other half is discarded too, with
-    the next layer behind it in the FIFO already, of which no word may get lost, or later."""
+    """The acknowledge comes when half a layer has been discarded: the other half is discarded too.
+    The next layer is already in the FIFO or arrives later; none of its words may get lost."""
     for waiting in (False, True):
         n.log.clear()
         rest, good = await refuse_and_drop_half(n)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Known work on the device: test_sampler.py knows the bins that it must leave, and no others."""
+"""Known work on the device: test_sampler.py has the bins that it must hit, and no others."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ from openkpu import configs
 from openkpu.arithmetic import fp16
 from openkpu.configs import Config
 from openkpu.generators.generate import Limits, random_layer
-from openkpu.generators.generate_fp16 import random_fp16, takes
+from openkpu.generators.generate_fp16 import fits_product, random_fp16
 from openkpu.generators.generate_pools import map_layer
 from openkpu.layer import decoded
 from openkpu.layer.pool_layer import pool_layer
@@ -163,7 +163,7 @@ def float16_layer(rng: np.random.Generator, bin: Bin) -> VectorLayer:
         w = int(rng.integers(least, min(WIDTHS[width], 400) + 1))
         h = 1 if lines == LINES[0] else int(rng.integers(2, 6))
         k, wide = int(rng.choice(rows)), target == TARGETS[1]
-        if not takes((k, h, w)) or not fp16.out_sizes(h, w, wide):
+        if not fits_product((k, h, w)) or not fp16.out_sizes(h, w, wide):
             continue
         x = rng.integers(0, 256, (k, h, w), dtype=np.uint8)
         layer = random_fp16(rng, x=x, m=int(rng.integers(1, 14)), wide=wide, case=" ".join(bin))

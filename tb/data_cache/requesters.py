@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks for the AI RAM: requesters with a bound on their waiting, maps that move."""
+"""Users of the AI RAM: requesters with a bounded waiting time, maps that move."""
 
 import random
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Port:
 
 @dataclass
 class Move:
-    """A load or an unload: a map, and where it stands."""
+    """A load or an unload: a map and its progress."""
 
     base: int
     shape: Shape
@@ -88,7 +88,7 @@ def drive_weights(bench: Any) -> None:
 
 
 def check_weights(bench: Any) -> None:
-    """Bytes that come are those that were asked for, and come in time."""
+    """The bytes that arrive are the requested ones, and in time."""
     dut, now = bench.dut, bench.weights
     if not bench.keep:
         assert not int(dut.kept_valid.value) and not int(dut.kept_req_ready.value)

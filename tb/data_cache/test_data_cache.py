@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """data_cache: fill, write-back, host window, load and unload at once, against an array of bytes.
 
-A load may write its pixels at any time until it is done: till then its bytes are the old ones or
-the new ones. Nobody else writes them, nor those of a map that is unloaded; bytes between the pixels
-of such a map, in the same words, are everybody's.
+A load may write its pixels at any time until it is done: until then its bytes have the old or the
+new values. No other user writes them, nor the bytes of a map that is being unloaded; bytes between
+the pixels of such a map, in the same words, may be written by all.
 """
 
 import random
@@ -25,7 +25,7 @@ from tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
 
 WAYS = ("to the storage", "to the host")
 LARGEST = 40  # rows of a map
-# address of bytes, and what they are: before the load, after it, and whether it writes them
+# address of bytes, and their values before and after the load, and whether it writes them
 Snapshot = tuple[int, np.ndarray, np.ndarray, np.ndarray]
 INPUTS = ("stop", "fill_req", "fill_word", "writeback_req", "writeback", "window_req", "window")
 INPUTS += ("load_start", "load_map", "pixel_valid", "pixel_beat", "unload_start", "unload")
@@ -34,7 +34,7 @@ INPUTS += ("result_ready", "store_req_ready", "store_ready", "store_done")
 
 
 def in_a_row(*periods: int) -> int:
-    """Cycles at most that all go to requesters each of which goes first once in its period."""
+    """Longest run of cycles that are all granted to requesters with priority once per period."""
     cycles = 0
     while cycles < sum(cycles // period + 1 for period in periods):
         cycles += 1
@@ -64,8 +64,8 @@ class Bench(BlockBench):
         self.rows, self.patience = int(dut.ROWS.value), int(dut.PATIENCE.value)
         self.size = 64 * self.rows
         self.pixels = ByteStream(self.dut, "pixel")
-        # Who waits first waits for those that are late, the others for their patience and then for
-        # those of a rank below. A late one comes once in so many cycles.
+        # A requester of the first rank waits for late ones only; the others wait for their patience
+        # and then for late ones of lower rank. A late requester has priority once per period.
         self.keep = int(dut.KEEP_WEIGHTS.value)  # one more reader, between unload and host
         window, unload, load = self.patience + 2, self.patience + 1, self.patience + 1
         weights = [self.patience // 2 + 1] if self.keep else []
@@ -83,10 +83,10 @@ class Bench(BlockBench):
         self.ram = self.rng.integers(0, 256, self.size, dtype=np.uint8)
         self.new = self.ram.copy()  # with the pixels of the load
         self.flux = np.zeros(self.size, bool)  # bytes that the load writes
-        self.kept = np.zeros(self.size, bool)  # bytes that nobody else may write
+        self.kept = np.zeros(self.size, bool)  # bytes that no other user may write
         self.moves: dict[str, Move | None] = {"load": None, "unload": None}
         self.read: Snapshot | None = None
-        self.host_old: Snapshot | None = None  # what the host finds, if it is served now
+        self.host_old: Snapshot | None = None  # data for the host, if it is served now
         self.acked = False
         self.held: dict[str, int] = {}
         self.met: Counter[str] = Counter()
@@ -117,14 +117,14 @@ class Bench(BlockBench):
         self.met["beside a map"] += bool(on.any() and self.kept[at : at + count].any())
 
     def _enables(self, at: int, count: int) -> int:
-        """Random byte enables that leave maps alone."""
+        """Random byte enables that exclude the bytes of maps."""
         every = (1 << count) - 1
         be = random.choice((every, random.getrandbits(count), 1 << random.randrange(count)))
         return be & ~sum(1 << i for i in range(count) if self.kept[at + i])
 
-    # ---- what goes in
+    # ---- inputs
     def _address(self) -> int:
-        """A word: any, or one of a map that moves."""
+        """A word: any, or one of a map being moved."""
         move = random.choice(list(self.moves.values()))
         if move is None or random.random() < 0.5:
             return random.randrange(self.size // self.path)
@@ -145,7 +145,7 @@ class Bench(BlockBench):
             word = self._address()
             self.wb = word * path, random.getrandbits(8 * path), self._enables(word * path, path)
             dut.wb_word.value, dut.wb_data.value, dut.wb_be.value = word, self.wb[1], self.wb[2]
-            dut.wb_chans.value = random.getrandbits(7)  # for who waits for channels
+            dut.wb_chans.value = random.getrandbits(7)  # for a reader that waits for channels
         if new["window"] or not ports["window"].asks:
             at = self._address() * path + 4 * random.randrange(path // 4)
             self.host = at, random.getrandbits(32), self._enables(at, 4), random.getrandbits(1)
@@ -153,7 +153,7 @@ class Bench(BlockBench):
             dut.host_wdata.value, dut.host_wstrb.value, dut.host_we.value = self.host[1:]
 
     def choose(self, name: str) -> None:
-        """Begin a load or an unload of a random map that meets no other."""
+        """Begin a load or an unload of a random map that overlaps no other."""
         for _ in range(50):
             shape, x = a_shape(), np.zeros(0, np.uint8)
             x = self.rng.integers(0, 256, shape, dtype=np.uint8)
@@ -206,7 +206,7 @@ class Bench(BlockBench):
         dut.store_done.value = int(unload is not None and unload.due == 0)
         self.pixels.drive(self.p_take)
 
-    # ---- what comes out
+    # ---- outputs
     def _check_requests(self) -> None:
         dut, ports, path = self.dut, self.ports, self.path
         names = ("fill_gnt", "writeback_gnt", "load_req", "load_gnt", "unload_req", "unload_gnt")
@@ -239,7 +239,7 @@ class Bench(BlockBench):
         ports["window"].asks &= not ack
 
     def _check_streams(self) -> None:
-        """Words of the map that leaves, and its request."""
+        """Check the words of the map being unloaded, and its request."""
         dut, unload = self.dut, self.moves["unload"]
         for name, width in (("result", 8), ("store", self.lanes), ("store_req", 0)):
             port = dut.store_req if name == "store_req" else getattr(dut, f"{name}_data")
@@ -321,7 +321,7 @@ class Bench(BlockBench):
         dut.writeback_req.value = 0
 
     async def compare_all(self) -> None:
-        """Read the whole memory through the fill port; what it holds is known from then on."""
+        """Read the whole memory through the fill port; its contents are known from then on."""
         dut = self.dut
         for name in ("writeback_req", "window_req", "load_start", "unload_start"):
             getattr(dut, name).value = 0
@@ -341,19 +341,19 @@ class Bench(BlockBench):
         self.read, self.new = None, self.ram.copy()
 
     def drop(self) -> list[str]:
-        """After a stop: forget load and unload; who was under way. No others begin."""
+        """After a stop: forget load and unload; returns the running ones. No others begin."""
         running = [name for name, m in self.moves.items() if m is not None and m.running]
         self.moves = {"load": None, "unload": None}
         self.pixels.words, self.pixels.on = [], False
         self.held.clear()
         self.weights = None
-        self.kept = self.flux.copy()  # written or not: nobody writes them until they were read
+        self.kept = self.flux.copy()  # unspecified: not written until they are read
         for name in ("load", "unload"):
             self.ports[name].p = 0.0
         return running
 
     async def drain(self) -> None:
-        """No new requests; until everything that was begun is done."""
+        """No new requests; run until everything that was begun is done."""
         for port in self.ports.values():
             port.p = 0.0
         while any(self.moves.values()) or self.weights or any(p.asks for p in self.ports.values()):
@@ -398,7 +398,7 @@ async def all_at_once(dut) -> None:
 
 @cocotb.test()
 async def stop_any_time(dut) -> None:
-    """Stop drops load and unload; the others go on, and the next maps are whole."""
+    """Stop drops load and unload; the other users continue, and the next maps are whole."""
     bench = Bench(dut, evenly(0.6))
     await bench.reset()
     await bench.fill_all()

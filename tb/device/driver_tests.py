@@ -204,7 +204,7 @@ async def moved_by_the_device(tb: Any) -> None:
         assert driver.moved == x.size + sum(maps[i].size for i in last_of.values()), way
         assert FIFO_DATA_OUT not in seen and driver.ended == device.woke, way
         await same(driver, steps[-1], maps[-1])
-    # what the AI RAM holds already is not loaded again
+    # data that are already in the AI RAM are not loaded again
     driver.forget()
     await driver.run("burst", plain, LIMIT)
     known = driver.holds(steps[0].arg.in_layout)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dma_read_ctrl, cycle by cycle: who goes first, what is given, refused or dropped.
+"""dma_read_ctrl, cycle by cycle: priority of the channels, bursts issued, refused or dropped.
 
-The reference below says what the module's header says; it knows nothing of the rest of the DMAC,
-so that inputs may come in any order, a channel that fails in the very cycle in which its burst
-would be given among them.
+The reference below implements the module's header; it does not model the rest of the DMAC, so that
+inputs may come in any order, including a channel that fails in the very cycle in which its burst
+would be issued.
 """
 
 import random

@@ -142,7 +142,7 @@ async def inferences(dut) -> None:
 
 @cocotb.test()
 async def dropped(dut) -> None:
-    """A reset at any time: nothing is asked for any more, no border is told; then all is right."""
+    """A reset at any time: no further request, no border is reported; later requests are exact."""
     await reset(dut, *INPUTS)
     view = packed(dut)
     for turn in range(40):

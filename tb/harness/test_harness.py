@@ -28,7 +28,7 @@ def alive(pid: int) -> bool:
 @pytest.mark.parametrize("case", ["waits_for_ever", "computes_for_ever"])
 @pytest.mark.parametrize("sim", SIMS)
 def test_hang(sim: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A simulation that never ends is killed with its children; test, seed and log are told."""
+    """A simulation that never ends is killed with its children; test, seed and log are printed."""
     sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
     monkeypatch.setenv(watchdog.VARIABLE, "4")
     monkeypatch.setenv("SEED", "77")

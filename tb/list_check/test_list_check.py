@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""list_check: lists that are read again and again, unchanged, or with a change somewhere."""
+"""list_check: lists that are read repeatedly, unchanged or with a change at any place."""
 
 import random
 
@@ -21,7 +21,7 @@ def turn(value: int, bits: int) -> int:
 
 
 def signature(layer: Layer) -> int:
-    """Of a layer's words: both halves of each are added, with a rotation before each addition."""
+    """Signature of a layer's words: both halves of each word are rotated in and added."""
     total = 0
     for word in layer:
         total = (turn(total, 7) + word) & MASK
@@ -42,7 +42,7 @@ def changed_in(layer: Layer, least: int = 1) -> Layer:
 
 
 def alike(layer: Layer) -> Layer:
-    """Another layer of the same signature: what a change adds is taken away in the last half."""
+    """Another layer with the same signature: the last half compensates for the change."""
     other = changed_in(layer)
     other[-1] &= MASK
     low = signature(other)
@@ -52,18 +52,18 @@ def alike(layer: Layer) -> Layer:
 
 
 class Bench(BlockBench):
-    """Feeds words; keeps what is expected of ``changed`` and looks at it in every cycle."""
+    """Drives words; checks ``changed`` against its expected value in every cycle."""
 
     inputs = INPUTS
 
     def __init__(self, dut) -> None:
         super().__init__(dut)
-        self.due: dict[int, int] = {}  # cycle -> index that must be told in it
+        self.due: dict[int, int] = {}  # cycle -> index that must be reported in it
         self.cycle = 0
-        self.told = 0
+        self.reported = 0
 
     async def step(self, **inputs: int) -> None:
-        """A cycle with these inputs, the others idle; what is not valid is noise."""
+        """A cycle with these inputs, the others idle; inputs that are not valid are random."""
         dut = self.dut
         for name in INPUTS:
             idle = 0 if name in ("start", "take", "collected") else random.getrandbits(1)
@@ -73,11 +73,11 @@ class Bench(BlockBench):
         assert found == (self.cycle in self.due), f"cycle {self.cycle}: changed {found}"
         if found:
             assert int(dut.changed_index.value) == self.due[self.cycle]
-            self.told += 1
+            self.reported += 1
         self.cycle += 1
 
     async def layer(self, words: Layer, index: int, last: bool, changed: bool, p: float) -> None:
-        """Words of a layer with pauses; ``changed``: it must be told two cycles behind them."""
+        """Drive a layer's words with pauses; ``changed``: a report is due two cycles later."""
         for number, word in enumerate(words):
             while random.random() > p:
                 await self.step(word=random.getrandbits(64))
@@ -89,15 +89,15 @@ class Bench(BlockBench):
             )
 
     async def read(self, layers: list[Layer], first: list[Layer], p: float) -> None:
-        """A list; layers that differ from those of the first reading must be told."""
+        """Drive a list; layers that differ from those of the first reading must be reported."""
         for index, (layer, before) in enumerate(zip(layers, first, strict=True)):
-            told = signature(layer) != signature(before)
-            await self.layer(layer, index, index == len(layers) - 1, told, p)
+            changed = signature(layer) != signature(before)
+            await self.layer(layer, index, index == len(layers) - 1, changed, p)
 
 
 @block_test(Bench)
 async def lists(bench: Bench) -> None:
-    """Each list some times: any word that is another one is told, each time, and no other layer."""
+    """Each list several times: each changed layer is reported every time, and no other layer."""
     for count in (1, 2, 5, 40):
         for p in (1.0, 0.6):
             first = [drawn() for _ in range(count)]
@@ -107,28 +107,28 @@ async def lists(bench: Bench) -> None:
                 change = (lambda w: w, changed_in, alike)
                 now = [random.choice(change)(words) for words in first]
                 await bench.read(now, first, p)
-                # the first reading is what counts, not the last one
+                # the reference is the first reading, not the latest one
                 await bench.read(now, first, p)
                 await bench.read(first, first, p)
     await bench.steps(3)
-    assert bench.told > 100
+    assert bench.reported > 100
 
 
 @block_test(Bench)
 async def longest_list(bench: Bench) -> None:
-    """1023 layers, the most of a list: none of the signatures lies on another one's place."""
+    """1023 layers, the maximum of a list: no signature overwrites another one."""
     first = [drawn() for _ in range(1023)]
     await bench.step(start=1)
     await bench.read(first, first, 1.0)
     now = [changed_in(words) if random.random() < 0.1 else words for words in first]
     await bench.read(now, first, 1.0)
     await bench.steps(3)
-    assert bench.told > 50
+    assert bench.reported > 50
 
 
 @block_test(Bench)
 async def begun_anew(bench: Bench, dut) -> None:
-    """A start, or a reset, in any cycle: half a layer is forgotten, the next list is the first."""
+    """A start or a reset in any cycle drops a partial layer; the next list is the reference."""
     for number in range(40):
         first = [drawn() for _ in range(3)]
         await bench.step(start=1)
@@ -141,7 +141,7 @@ async def begun_anew(bench: Bench, dut) -> None:
         if number % 2:
             await bench.step(start=1)
         else:
-            # what was just collected is not told any more
+            # a change that was just collected is not reported any more
             bench.due = {at: index for at, index in bench.due.items() if at <= bench.cycle}
             dut.rst.value = 1
             await bench.step(word=random.getrandbits(64))

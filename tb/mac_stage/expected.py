@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the MAC stage makes of an issue, lane by lane, from the operands of a layer."""
+"""Expected sums of the MAC stage for an issue, lane by lane, from the operands of a layer."""
 
 import random
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.layer.elementwise import MAXIMUM, MINIMUM, MULTIPLY
 
 N_X = 9  # columns of the array
-OWN = 6  # the column that takes the other operand in a multiplication
+OWN = 6  # the column that receives the other operand in a multiplication
 # columns of an element-wise layer: pad value, first map, second map (docs/architecture.md 8). For a
-# maximum or minimum the column before the last one has its pixel and its weight, too
+# maximum or minimum the second last column has the last column's pixel and weight, too
 EW_COLUMNS = {1, 4, 8}
 LAST = 8
 MASK36 = (1 << 36) - 1
@@ -28,7 +28,7 @@ MODES = {
 
 @dataclass(frozen=True)
 class Shape:
-    """Of the stage under test: pixels, channels, bits of a weight, bytes of a tile word."""
+    """Sizes of the stage under test: pixels, channels, bits of a weight, bytes of a tile word."""
 
     n_y: int
     n_z: int
@@ -57,12 +57,12 @@ class Shape:
 
 @dataclass(frozen=True)
 class Layer:
-    """What the stage looks at of a layer."""
+    """The fields of a layer that the stage uses."""
 
     kind: str
     signed: bool
     pad: int
-    pitch: int  # 0, 1, 2: a line of the map takes 16, 32, 64 bytes of a row
+    pitch: int  # 0, 1, 2: a line of the map has 16, 32, 64 bytes of a row
     ewop: int | None = None  # of an element-wise layer
     words: bool = False  # its sums leave as 32 bits
 
@@ -76,7 +76,7 @@ class Layer:
 
     @property
     def padded(self) -> bool:
-        """The nine columns are taps of a window: its edges may be outside the map."""
+        """True if the nine columns are taps of a window: its edges may be outside the map."""
         return self.kind in ("taps", "row", "stripe")
 
     @property
@@ -98,14 +98,14 @@ class Issue:
     row: np.ndarray  # (9, bytes of a tile word)
     weight: np.ndarray  # (9, channels)
     tag: dict[str, int]
-    counted: bool = True  # its multiplications are; not those that are made once more
-    control: int = 0  # as the columns get it
+    counted: bool = True  # its multiplications are counted; those of a repeated step are not
+    control: int = 0  # as the columns receive it
     out: tuple[list[int], list[int]] = field(default=([], []))  # sums, sums of pixels
     issued: list[int] = field(default_factory=list)  # multiplications of each column
     gated: list[int] = field(default_factory=list)
 
     def pixels(self, shape: Shape, layer: Layer) -> np.ndarray:
-        """(9, lanes) signed pixels; of a lane that does not count, any."""
+        """(9, lanes) signed pixels; arbitrary for an invalid lane."""
         at = np.arange(shape.lanes)
         base = self.pos % shape.entry
         if layer.dw:  # a byte a lane; lanes from 64 on see the second entry of a word
@@ -131,7 +131,7 @@ class Issue:
     def weights(self, shape: Shape, layer: Layer) -> np.ndarray:
         """(9, lanes) weight of each lane."""
         lane = np.arange(shape.lanes)
-        if layer.kind == "row":  # channels of a row lie in banks that follow one another
+        if layer.kind == "row":  # channels of a row lie in consecutive banks
             bank = self.bank + lane % shape.row_lanes // layer.slot
         elif layer.kind in ("stripe", "vector"):
             bank = np.full(shape.lanes, self.bank)
@@ -157,7 +157,7 @@ class Issue:
 
 
 class Accumulators:
-    """Sums of every place, for all lanes, and of the pixels for each pixel."""
+    """Sums of every place for all lanes, and the sums of pixels."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -165,7 +165,7 @@ class Accumulators:
         self.wraps = 0
 
     def add(self, issue: Issue, layer: Layer) -> bool:
-        """Account for an issue; its sums leave when this is True."""
+        """Add an issue; True if its sums leave."""
         sums, pixels = issue.sums(self.shape, layer)
         n_y = self.shape.n_y
         if layer.dw:
@@ -177,7 +177,7 @@ class Accumulators:
             sums, pixels = sums + before, pixels + pixels_before
         self.wraps += int((sums > MASK36).sum())
         sums &= MASK36
-        if not issue.tag["last"]:  # a last step may be made once more
+        if not issue.tag["last"]:  # a last step may be repeated
             self.places[at] = sums, pixels
         # a convolution has the same pixels in all kernel modules: twelve bits are enough there
         others = np.tile(pixels[:n_y], self.shape.n_z) & 0xFFF
@@ -204,7 +204,7 @@ def lanes_in_use(shape: Shape, layer: Layer, kernels: int, p: float) -> np.ndarr
     if layer.kind == "vector":
         return lane == 0
     if layer.dw:
-        second = shape.tile > 64 and layer.slot == 64  # lines of another width never come in pairs
+        second = shape.tile > 64 and layer.slot == 64  # lines of another width are never paired
         return some(p, shape.lanes) & ((lane < shape.row_lanes) | second)
     return np.tile(some(p, shape.n_y), shape.n_z) & (lane // shape.n_y < kernels)
 

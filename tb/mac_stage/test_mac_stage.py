@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mac_stage: every output in every cycle against what the layers' pixels and weights say.
+"""mac_stage: every output in every cycle, compared with sums of the layers' pixels and weights.
 
-An issue is made in cycle T. Column t sees its operands in cycle T + 1 + t, the parameters are read
-in T + 12, and the sums of a last step leave in T + 13. What is not looked at is noise.
+An issue is made in cycle T. Column t samples its operands in cycle T + 1 + t, the parameters are
+read in T + 12, and the sums of a last step leave in T + 13. Inputs that are not sampled are random.
 """
 
 import random

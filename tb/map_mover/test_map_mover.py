@@ -31,8 +31,8 @@ Shape = tuple[int, int, int]
 
 
 def pieces_of(shape: Shape, lanes: int, first: int, block: int) -> int:
-    """Pieces of a dense map that lie in one bus word, the first one of ``first`` bytes, in one line
-    and in one block of a word of the AI RAM."""
+    """Number of pieces of a dense map: each lies in one bus word, one line and one block of a word
+    of the AI RAM; the first bus word has ``first`` bytes."""
     lines, width = shape[0] * shape[1], shape[2]
     cuts = {line * width + x for line in range(lines) for x in range(0, width, block)}
     return len(cuts | set(range(first, lines * width, lanes)))
@@ -68,15 +68,15 @@ class Bench(BlockBench):
     def clear(self) -> None:
         self.dut.unload_whole.value = 1
         self.reads = 0  # words of the AI RAM that were read
-        self.held = 0  # cycles in which nothing may be read, so far
-        self.unwritten: set[int] = set()  # rows that are still written: nobody may read them
-        self.requests: list[tuple[int, int, int]] = []  # address, bytes, whose it is
+        self.held = 0  # cycles without permission to read, so far
+        self.unwritten: set[int] = set()  # rows that are still being written: not to be read
+        self.requests: list[tuple[int, int, int]] = []  # address, bytes, owner
         self.words: dict[str, list[int]] = {"result": [], "store": []}
         self.done = {"load": 0, "unload": 0}
         self.store_due = -1  # cycles until the request is answered as finished
 
     async def step(self, p: float = 0.6) -> None:
-        """One cycle; everybody is ready with probability ``p``."""
+        """One cycle; each neighbour is ready with probability ``p``."""
         dut = self.dut
         for name in ("load_gnt", "unload_gnt", "result_ready", "store_req_ready", "store_ready"):
             getattr(dut, name).value = int(random.random() < p)
@@ -113,17 +113,17 @@ class Bench(BlockBench):
             self.done[name] += int(getattr(dut, f"{name}_done").value)
 
     async def start(self, name: str, base: int, shape: Shape) -> None:
-        """A pulse; the map of an unload has been there for some cycles."""
+        """A start pulse; the map of an unload is stable some cycles before it."""
         getattr(self.dut, f"{name}_map").value = packed(base, shape)
         await self.steps(3)
         await self.pulse(**{f"{name}_start": 1})
 
     async def finish(self, name: str, limit: int) -> None:
-        """Until the load or the unload is done."""
+        """Run until the load or the unload is done."""
         await self.run_until(lambda: self.done[name], limit)
 
     async def load(self, shape: Shape, base: int, p: float) -> int:
-        """A random map comes, nothing beside it changes; cycles from its start to its end."""
+        """Load a random map; no other byte changes. Cycles from its start to its end."""
         self.clear()
         x = np.frombuffer(random.randbytes(int(np.prod(shape))), dtype=np.uint8).reshape(shape)
         want = self.ram.copy()
@@ -144,8 +144,8 @@ class Bench(BlockBench):
         return cycles
 
     async def unload(self, shape: Shape, base: int, store: int, words: bool, p: float) -> int:
-        """A map leaves, padded to a word, with one request if it goes to the storage, and is done
-        when it is stored; ``words``: of four planes a channel. Cycles from its start to the last
+        """Unload a map, padded to a word, with one request if its target is the storage; it is done
+        once it is stored. ``words``: four planes a channel. Cycles from its start to the last
         word."""
         self.clear()
         planes = (4 * shape[0], *shape[1:]) if words else shape
@@ -195,10 +195,10 @@ async def unload(bench: Bench) -> None:
 
 @block_test(Bench)
 async def full_rate(bench: Bench) -> None:
-    """A bus word a cycle on either way; the end of a line is one of its own. Words of four planes
-    as fast as their lines are whole words of the AI RAM: where they are as many, a cycle in nine
-    is lost, as both places of 64 bytes are in use. Narrow: a piece a cycle of what lies in one bus
-    word and one block of 16 bytes; a byte of planes."""
+    """A bus word per cycle in both directions; the end of a line is a word of its own. Words of
+    four planes are as fast as reads of whole AI RAM words; with as many words as reads, a cycle in
+    nine is lost because both 64-byte buffers are in use. Narrow: a piece per cycle, within one bus
+    word and one block of 16 bytes; with planes a byte."""
     for shape in ((1, 8, 64), (2, 3, 320), (5, 4, 17), (3, 2, 33), (2, 2, 100), (3, 4, 5)):
         pieces = shape[0] * shape[1] * ceil_div(shape[2], bench.lanes)
         cycles = await bench.load(shape, 10, 1.0)
@@ -219,8 +219,8 @@ async def full_rate(bench: Bench) -> None:
 
 @block_test(Bench)
 async def while_written(bench: Bench) -> None:
-    """A map leaves while its channels are written: each as soon as it is there, none before, nor
-    any that shares its row with one that is not; the rest when all is told to be there."""
+    """A map is unloaded while its channels are written: each channel as soon as it is complete, and
+    as soon as the other channels in its row are; the rest when the map is reported as complete."""
     for turn in range(16):
         bench.clear()
         words = turn % 3 == 2
@@ -234,10 +234,10 @@ async def while_written(bench: Bench) -> None:
         bench.dut.unload_words.value = int(words)
         bench.dut.unload_apart.value = Layout(*planes).channel_rows
         bench.dut.unload_store.value, bench.dut.unload_whole.value = 1, 0
-        told_late = turn % 4 == 3  # only the end says that the last channels are there
+        reported_late = turn % 4 == 3  # only the end reports the last channels
         await bench.start("unload", base, shape)
         there = 0
-        while there < shape[0] - 2 * told_late:
+        while there < shape[0] - 2 * reported_late:
             count = min(random.choice((1, 1, 2, 4, 16)), shape[0] - there)
             places = airam.unpack_map(np.arange(bench.ram.size), base, planes)
             part = slice(per * there, per * (there + count))
@@ -253,10 +253,10 @@ async def while_written(bench: Bench) -> None:
             bench.dut.unload_held.value = 0
         size = len(data)
         pieces = shape[0] * shape[1] * per * ceil_div(shape[2], bench.lanes)
-        # narrow: a read gives a byte of a plane
+        # narrow: a read returns a byte of a plane
         pace = 4 if bench.narrow and words else 1
-        await bench.steps(60 + 6 * pace * pieces if not told_late else 0)
-        if not told_late and (words or shape[2] > 32):
+        await bench.steps(60 + 6 * pace * pieces if not reported_late else 0)
+        if not reported_late and (words or shape[2] > 32):
             assert len(bench.words["store"]) >= size // bench.lanes, "channels that are there stay"
         bench.ram[airam.unpack_map(np.arange(bench.ram.size), base, planes)] = x
         bench.unwritten = set()
@@ -270,8 +270,8 @@ async def while_written(bench: Bench) -> None:
 
 @block_test(Bench)
 async def channel_after_channel(bench: Bench) -> None:
-    """Channels of a word each follow each other without a pause, when they are there or when all
-    is told to be there; none is read in the cycle after the map is held."""
+    """Channels of one word each follow each other without a pause, whether they are reported one by
+    one or with the whole map; none is read in the cycle after the map is held."""
     shape = (24, 1, 5)
     bench.dut.unload_store.value = 0
     bench.dut.unload_apart.value = Layout(*shape).channel_rows
@@ -294,15 +294,15 @@ async def channel_after_channel(bench: Bench) -> None:
         data = b"".join(w.to_bytes(8, "little") for w in bench.words["result"])
         size = int(np.prod(shape))
         assert data[:size] == airam.unpack_map(bench.ram, 9, shape).tobytes()
-    # a read a cycle; on a narrow bus the way of the words to the host takes longer, and words of 64
-    # bytes and more have two places on their way to the gearbox, which are used for three cycles
+    # a read per cycle; on a narrow bus the words need longer to the host, and words of 64 bytes and
+    # more pass two buffers in front of the gearbox, each occupied for three cycles
     most = {16: 31 if bench.path < 64 else 42, 8: 42, 4: 55}[bench.lanes]
     assert max(cycles[:2]) <= most, f"{bench.reads} reads in {cycles[:2]} cycles"
 
 
 @block_test(Bench)
 async def stored_before_read(bench: Bench) -> None:
-    """The storage may be done in the cycle in which the last word leaves, not before it counts."""
+    """The storage may report done in the cycle of the last word; an earlier report is ignored."""
     bench.dut.unload_store.value = bench.dut.unload_whole.value = 1
     await bench.start("unload", 3, (2, 3, 16))
     bench.store_due = 0
@@ -315,7 +315,7 @@ async def stored_before_read(bench: Bench) -> None:
 
 @block_test(Bench)
 async def stop(bench: Bench) -> None:
-    """Stop at any time: no request, no word, no done of before; the next map is whole."""
+    """Stop at any time: no request, word or done of the old map follows; the next map is whole."""
     for _ in range(10):
         shape = (4, 4, 40)
         bench.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults in a source, and benches on mutated sources: what the environment asks for.
+"""Faults in a source, and benches on mutated sources, as requested by the environment.
 
 OPENKPU_RTL: a folder laid out like the checkout; a source that is there too is taken from there.
 OPENKPU_MUTANT: number of the mutant in these sources, 0 or unset for the original.

@@ -15,7 +15,7 @@ import pytest
 
 TIERS = ("test", "check", "nightly")
 COMMANDS = {"check": "make check", "nightly": "make nightly"}
-# what an option --tier takes: alone, or with all those before
+# values of the option --tier: alone, or with all tiers before
 TAKEN = {"test": ("test",), "check": ("check",), "push": ("test", "check"), "all": TIERS}
 
 
@@ -48,7 +48,7 @@ def settle(item: pytest.Item) -> str:
 
 
 class Marked(Protocol):
-    """What ``stale`` wants of a test."""
+    """The attributes of a test that ``stale`` uses."""
 
     @property
     def nodeid(self) -> str: ...

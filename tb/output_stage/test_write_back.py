@@ -54,7 +54,7 @@ CASES = [
 
 @dataclass
 class Write:
-    """A cycle of the post lanes; ``job`` with the last one of a group or row."""
+    """A cycle of the post lanes; ``job`` is set in the last cycle of a group or row."""
 
     pos: int
     values: list[int]
@@ -63,7 +63,7 @@ class Write:
 
 
 class Layer:
-    """A layer's activated map, cut up as the array delivers it."""
+    """A layer's activated map, in the pieces that the array delivers."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Layer:
         return pool_map(self.arg.pool_type, signed).view(np.uint8)
 
     def _pixels(self, chan: int, y: int, x: int, count: int, width: int) -> list[int]:
-        """``count`` pixels; noise beyond ``width`` and beyond the channels."""
+        """``count`` pixels; random bytes beyond ``width`` and beyond the channels."""
         noise = [random.randrange(256) for _ in range(count)]
         if chan < self.a.shape[0] and y < self.a.shape[1]:
             row = self.a[chan, y, x : x + max(0, min(count, width))]
@@ -117,7 +117,7 @@ class Layer:
                     yield list(self._group({**job, "plane": plane, "whole": whole}, x, y))
 
     def _group(self, job: dict[str, int], x: int, y: int) -> Iterator[Write]:
-        """A stripe at (x, y) of a group of channels; of one plane of them when each has four."""
+        """A stripe at (x, y) of a group of channels, or of one plane when each channel has four."""
         n_y, planes = self.sizes.n_y, 4 if self.arg.out32 else 1
         for line in range(job["lines"]):
             for at in range(0, job["width"], n_y):
@@ -131,7 +131,7 @@ class Layer:
     def _lanes(self, swl: int, slots: list[tuple[int, int, int]], width: int, job) -> list[Write]:
         """Depthwise: lanes along one 64-byte row whose slots hold (channel, y, x).
 
-        A byte comes on the lane of its place in the row, no more at a time than the path is wide.
+        A byte arrives on the lane of its place in the row; at most a path's width at a time.
         """
         row = []
         for chan, y, x in slots:
@@ -186,7 +186,7 @@ class Layer:
                     yield [write, *more]
 
     def _second(self, chan: int, y: int) -> bool:
-        """The line comes with the one above it: one word of the output has both."""
+        """True if the line arrives with the one above it: one word of the output has both."""
         if not self.pairs or y == 0 or not 32 < self.arg.i_row_wid <= 64:
             return False
         return (self.arg.image_dst_addr + chan * self.arg.i_col_high + y) % 2 == 1
@@ -204,7 +204,7 @@ class Bench(BlockBench):
         n_y, n_z, flat = (int(getattr(dut, name).value) for name in ("N_Y", "N_Z", "FLAT_MAPS"))
         self.sizes = Sizes(n_y, n_z, tile_word=min(self.path, 64), flat=bool(flat))
         self.ram = self.rng.integers(0, 256, RAM_ROWS * 64).astype(np.uint8)
-        # depthwise lines by twos
+        # depthwise lines in pairs
         self.pairs = self.path == 128 and self.sizes.n_y * self.sizes.n_z == 128
 
     def _store(self) -> None:
@@ -216,13 +216,13 @@ class Bench(BlockBench):
                 self.ram[at] = int(bits[8 * i : 8 * i + 8][::-1], 2)
                 self.writes[at] += 1
         self.whole += int(self.dut.writeback_chans.value)
-        if int(self.dut.writeback_chans.value):  # what is told to be there is there
-            self.told += 1
+        if int(self.dut.writeback_chans.value):  # reported channels are complete
+            self.reported += 1
             count = min(self.whole, len(self.last_write))
-            assert self.writes[self.last_write[:count]].all(), f"{self.whole} channels told"
+            assert self.writes[self.last_write[:count]].all(), f"{self.whole} channels reported"
 
     async def play(self, layer: Layer, p_in: float, p_gnt: float) -> int:
-        """Deliver the layer; groups are taken only when there is room. Bounded; its cycles."""
+        """Deliver the layer; groups are accepted only when there is room. Bounded; its cycles."""
         dut = self.dut
         dut.desc.value = pack_descriptor(layer.desc)
         await self.pulse(start=1)
@@ -256,18 +256,18 @@ class Bench(BlockBench):
         raise AssertionError("the write-back never became idle")
 
     async def check(self, arg: LayerArg, p_in: float, p_gnt: float, flat: bool = False) -> int:
-        """The map comes out right, and nothing else changes; cycles it took."""
+        """The map is exact, and no other byte changes; returns the cycles."""
         layer = Layer(arg, self.sizes, self.rng, self.pairs, flat)
         want = self.ram.copy()
         airam.pack_map(want, arg.image_dst_addr, layer.result())
         before = self.ram.copy()
         self.writes = np.zeros(self.ram.size, dtype=int)
-        # channels of the map (of four planes) that are told to be there; bytes of each of them
+        # bytes of each channel of the map (of four planes), to check the reported channels
         places = airam.unpack_map(np.arange(self.ram.size), arg.image_dst_addr, arg.out_shape)
         self.last_write = places.reshape(arg.o_ch_num, -1)
-        self.whole = self.told = 0
+        self.whole = self.reported = 0
         cycles = await self.play(layer, p_in, p_gnt)
-        assert self.whole >= arg.o_ch_num, f"{self.whole} of {arg.o_ch_num} channels told"
+        assert self.whole >= arg.o_ch_num, f"{self.whole} of {arg.o_ch_num} channels reported"
         wrong = np.flatnonzero(self.ram != want)
         if wrong.size:
             y = airam.unpack_map(self.ram, arg.image_dst_addr, arg.out_shape)
@@ -280,7 +280,7 @@ class Bench(BlockBench):
 
 
 def make(shape, pool: int, depthwise: bool, words: int | None = None) -> LayerArg:
-    """``words``: four planes a channel; None: maybe, where that is legal."""
+    """``words``: four planes a channel; None: random where that is legal."""
     if words is None:
         words = int(not pool and not depthwise and random.random() < 0.5)
     return LayerArg.make(
@@ -327,7 +327,7 @@ async def flat_maps(bench: Bench) -> None:
 
 @block_test(Bench)
 async def keeps_pace(bench: Bench) -> None:
-    """Unpooled, a word a cycle: as fast as it comes when the path is as wide as the array."""
+    """Without a pool a word per cycle: full rate when the path is as wide as the array."""
     for width, depthwise in ((64, False), (64, True), (32, False), (32, True), (16, True)):
         channels = 8 if depthwise else 2 * bench.sizes.n_z
         arg = make((channels, 4, width), 0, depthwise, 0)
@@ -338,7 +338,7 @@ async def keeps_pace(bench: Bench) -> None:
         # narrow: four bytes at a time, and the first job waits for its first row
         if bench.sizes.n_y * bench.sizes.n_z < 8 and bench.path == 16:
             words *= 4
-        # the bench asks for room, and sends, one cycle after the other
+        # the bench checks for room in one cycle and sends in the next
         limit = sum(max(len(group) + 2, words) for group in groups) + 2 * words + 20
         cycles = await bench.check(arg, 1.0, 1.0)
         assert cycles <= limit, f"{arg.in_shape}: {cycles} cycles, not {limit}"

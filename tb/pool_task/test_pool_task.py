@@ -94,7 +94,7 @@ class Bench(BlockBench):
         for i in range(self.path):
             if int(field(enable + i, 1), 2):
                 self.ram[at + i] = int(field(data + 8 * i, 8), 2)
-        if int(field(*self.write["chans"]), 2):  # a channel that is told to be there is
+        if int(field(*self.write["chans"]), 2):  # a reported channel is complete
             done = self.want[self.whole]
             assert (self.ram[self.places[self.whole]] == done).all(), f"channel {self.whole}"
             self.whole += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts, resets, streams, errors and windows: the part of reg_block that AI_CFG is."""
+"""Starts, resets, streams, errors and windows: the AI_CFG part of reg_block."""
 
 import random
 
@@ -12,7 +12,7 @@ from tb.reg_block.bench import EMPTY, WINDOWS, Bench, R
 
 @block_test(Bench)
 async def starts(bench: Bench, dut) -> None:
-    """What starts, what is refused, and what a start clears."""
+    """Starts that are accepted or refused, and the state that a start clears."""
     bus = int(dut.AHB_W.value) // 8
     refused = [
         {"mode": 0, "length": 1},
@@ -28,11 +28,11 @@ async def starts(bench: Bench, dut) -> None:
         assert await bench.read(R.AI_STATUS) & 3 == 2
         await bench.write(R.AI_ERR_CODE, 0xFF)
         assert await bench.read(R.AI_ERR_CODE) == 0 and await bench.read(R.AI_INT_STATUS) == 0
-    # mode 2 with nothing to follow is a single inference
+    # mode 2 without a following inference is a single inference
     await bench.configure(mode=2, left=0, res_stride=0)
     await bench.pulse(ev_inf_done=1)
-    told = {"err_code": 7, "err_layer": 300, "err_stream": 2, "err_waits": 5}
-    await bench.pulse(ev_err=1, err_addr=0xABCD0123, **told)
+    first = {"err_code": 7, "err_layer": 300, "err_stream": 2, "err_waits": 5}
+    await bench.pulse(ev_err=1, err_addr=0xABCD0123, **first)
     await bench.pulse(ev_err=1, err_code=3, err_layer=1, err_addr=1)
     assert await bench.read(R.AI_ERR_CODE) == 7, "the first error stays"
     assert await bench.read(R.AI_ERR_INFO) == 300 | 2 << 16 | 5 << 20
@@ -74,8 +74,8 @@ async def starts(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def starts_in_a_row(bench: Bench, dut) -> None:
-    """Of two starts the second is refused, however near: the core is busy from the cycle behind the
-    pulse on."""
+    """The second of two starts is refused at any distance: the core is busy from the cycle after
+    the pulse on."""
     await bench.configure(mode=1, length=1)
     for distance in range(1, 8):
         pulses = 0
@@ -96,8 +96,8 @@ async def starts_in_a_row(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def starts_and_resets(bench: Bench, dut) -> None:
-    """A start behind a reset is kept until the controller has dropped everything; another reset
-    forgets it; nothing that the controller says meanwhile is heard; busy from the write on."""
+    """A start after a reset is pending until the controller's flush ends; another reset cancels it;
+    events of the controller are ignored meanwhile; busy from the write on."""
     await bench.configure(mode=1, length=1)
     for order, expected in (((2, 1), 1), ((3,), 1), ((2, 1, 2), 0), ((3, 2, 1), 1), ((2,), 0)):
         dut.status_busy.value = 1
@@ -107,7 +107,7 @@ async def starts_and_resets(bench: Bench, dut) -> None:
                 dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, R.AI_CTRL, order[i]
             else:
                 dut.reg_wr.value = 0
-            # the controller drops everything from the cycle after the pulse on
+            # the controller flushes from the cycle after the pulse on
             dut.status_flushing.value = int(resets > 0 and i < 20)
             dut.status_busy.value = int(i < 20)
             for event in ("ev_inf_done", "ev_calc_done", "ev_error", "ev_inf_next"):
@@ -136,14 +136,14 @@ async def starts_and_resets(bench: Bench, dut) -> None:
     assert not await bench.start()
     assert await bench.read(R.AI_ERR_CODE) == Err.START_BUSY
     assert await bench.pop(1) == [5]
-    # while words are being discarded they do not count, and an accepted start empties the FIFO
+    # words that are being discarded do not make the device busy; an accepted start empties the FIFO
     await bench.push_word(6)
     dut.status_hold.value = 1
     assert await bench.read(R.AI_STATUS) & 1 == 0
     assert await bench.start()
     dut.status_hold.value = 0
     assert not await bench.settled("arg_valid")
-    # a stop with the start counts for it, one before does not
+    # a stop with the start applies to it, one before does not
     await bench.configure(mode=2, left=3)
     for value, more in ((5, 0), (1, 1), (4, 0), (1, 1)):
         await bench.write(R.AI_CTRL, value)
@@ -154,14 +154,14 @@ async def starts_and_resets(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def taken_over(bench: Bench, dut) -> None:
-    """A run has the values of its start; the host's later ones wait for the next."""
+    """A run uses the register values of its start; later writes apply to the next run."""
     bus = int(dut.AHB_W.value) // 8
     registers = {"wgt_adr": 0x110, "bias_adr": 0x114, "list_adr": 0x118, "list_len": R.AI_LIST_LEN}
     registers |= {"res_adr": R.AI_RES_ADR, "taken_adr": R.AI_PIX_ADR, "eight_bit": R.eight_bit_mode}
     await bench.write(R.AI_CNN_MODE, 1)
     before: dict[str, int] = {}
     widths = {"list_len": 10, "eight_bit": 1}
-    registers = {"watchdog": R.AI_WATCHDOG, **registers}  # the first one counts at once
+    registers = {"watchdog": R.AI_WATCHDOG, **registers}  # the watchdog limit applies at once
     for turn in range(8):
         values = {n: random.getrandbits(widths.get(n, 32)) for n in registers}
         if turn < 2:  # every bit, in one of them
@@ -181,13 +181,13 @@ async def taken_over(bench: Bench, dut) -> None:
         for name, value in values.items():
             assert int(getattr(dut, f"cfg_{name}").value) == value, name
         before = values
-    # unaligned while busy: refused, and the register stays
+    # unaligned while busy: refused, and the register keeps its value
     for addr in (R.AI_RES_ADR, R.AI_RES_STRIDE):
         was = await bench.read(addr)
         await bench.write(addr, bus // 2)
         assert await bench.read(addr) == was and await bench.read(R.AI_ERR_CODE) == Err.BAD_CONFIG
         await bench.write(R.AI_ERR_CODE, 0)
-    # the weight width goes with a layer's words
+    # the weight width is sampled with a layer's words
     dut.status_busy.value = 0
     for width in (1, 0):
         await bench.write(R.eight_bit_mode, width)
@@ -202,7 +202,7 @@ async def taken_over(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def own_addresses(bench: Bench, dut) -> None:
-    """AI_PIX_ADR and AI_RES_ADR that the host writes during a stream, around the change too."""
+    """The host writes AI_PIX_ADR and AI_RES_ADR during a stream, around the change, too."""
     await bench.configure(mode=2, length=1, pix=0x100, npix=0x200, pix_stride=0x100)
     await bench.configure(res=0x1000, res_stride=0x40, left=9)
     assert await bench.start()
@@ -222,7 +222,7 @@ async def own_addresses(bench: Bench, dut) -> None:
     await bench.pulse(ev_inf_next=1)
     assert await bench.read(R.AI_PIX_ADR) == 0x7777 and int(dut.cfg_taken_adr.value) == 0x500
     assert int(dut.cfg_res_adr.value) == 0xA040
-    # AI_INF_LEFT in the cycle of the last change counts as after it: alone it does not extend
+    # AI_INF_LEFT written in the cycle of the last change is too late to extend the stream
     await bench.write(R.AI_INF_LEFT, 1)
     dut.ev_inf_next.value = 1
     await bench.write(R.AI_INF_LEFT, 2)
@@ -232,7 +232,7 @@ async def own_addresses(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def windows(bench: Bench, dut) -> None:
-    """Blocks of 1 KiB; a lock until the hardware reset; a write to a locked window is told."""
+    """Blocks of 1 KiB; a lock until the hardware reset; a write to a locked window is reported."""
     values = [random.getrandbits(32) for _ in WINDOWS]
     guard = int(dut.guard.value)
     for i, (addr, value) in enumerate(zip(WINDOWS, values, strict=True)):
@@ -259,7 +259,7 @@ async def windows(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def set_and_clear(bench: Bench, dut) -> None:
-    """An event in the cycle of its clear stays."""
+    """An event in the cycle of its clear is kept."""
     for event, addr, clear in (
         ("ev_calc_done", R.interrupt_raw, R.interrupt_clear),
         ("ev_inf_done", R.AI_INT_STATUS, R.AI_INT_STATUS),
@@ -275,8 +275,8 @@ async def set_and_clear(bench: Bench, dut) -> None:
     await bench.write(R.AI_ERR_CODE, 0)
     dut.ev_err.value = 0
     assert await bench.read(R.AI_ERR_CODE) == 7
-    # the number of layers changes, and the clear comes in any cycle around: at most the flag of
-    # a change that the host could have seen goes
+    # the number of layers changes with the clear in any cycle around it: the clear only removes
+    # flags of changes that the host could have seen
     await bench.write(R.fifo_threshold, 0x1F)
     for after in range(4):
         await bench.push_layer()
@@ -317,7 +317,7 @@ async def stream(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def long_streams(bench: Bench, dut) -> None:
-    """AI_INF_LEFT has 32 bits that count: whichever is set, an inference follows."""
+    """All 32 bits of AI_INF_LEFT count: whichever is set, an inference follows."""
     for bit in range(32):
         for left in {1 << bit, 1 << bit | 1, (1 << bit) + (1 << bit) - 1}:
             await bench.configure(mode=2, length=1, left=left)
@@ -355,7 +355,8 @@ async def long_numbers(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def taken_address(bench: Bench, dut) -> None:
-    """What a prefetch took becomes AI_PIX_ADR; a later write is for the inference after it."""
+    """The address that a prefetch latched becomes AI_PIX_ADR; a later write applies to the
+    following inference."""
     seen = set()
     model = {"mode": 2, "length": 1, "pix": 0, "npix": 0x4000, "res": 0, "left": 1000}
     model |= {"pix_stride": 0x100, "res_stride": 0}
@@ -370,14 +371,14 @@ async def taken_address(bench: Bench, dut) -> None:
             model["npix"] = write
         taken = model["npix"]
         dut.ev_npix_take.value = 1
-        if when == "with":  # the write meets the take: the old address was taken
+        if when == "with":  # a write in the cycle of the latch: the old address is latched
             await bench.write(R.AI_NPIX_ADR, write)
         else:
             await RisingEdge(dut.clk)
         dut.ev_npix_take.value = 0
         await RisingEdge(dut.clk)
         assert await bench.read(R.AI_STATUS) >> 6 & 1 and await bench.read(R.AI_TAKEN_ADR) == taken
-        assert int(dut.cfg_taken_adr.value) == taken, "what the request carries"
+        assert int(dut.cfg_taken_adr.value) == taken, "the address of the request"
         for _ in range({"after": 1, "twice": 2}.get(when, 0)):
             write = random.getrandbits(31)
             await bench.write(R.AI_NPIX_ADR, write)
@@ -395,14 +396,14 @@ async def taken_address(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def end_of_stream(bench: Bench, dut) -> None:
-    """AI_INF_LEFT written 0 or AI_CNN_MODE written 1 ends a stream: nothing follows any more."""
+    """AI_INF_LEFT = 0 or AI_CNN_MODE = 1 ends a stream: no inference follows."""
     for register, value in ((R.AI_INF_LEFT, 0), (R.AI_CNN_MODE, 1)):
         await bench.configure(mode=2, length=1, left=3)
         assert await bench.start()
         assert int(dut.cfg_more.value)
         await bench.write(register, value)
         assert not await bench.settled("cfg_more")
-    # a start with nothing to follow is a single inference from its cycle on
+    # a start without a following inference is a single inference from its cycle on
     await bench.configure(mode=2, left=0)
     await bench.write(R.AI_CTRL, 1)
     assert await bench.read(R.AI_CNN_MODE) == 1 and not int(dut.cfg_more.value)

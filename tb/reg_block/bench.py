@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of reg_block share: register accesses and the core's side of the ports."""
+"""Common part of the tests of reg_block: register accesses and the core's side of the ports."""
 
 import random
 from collections.abc import Iterable
@@ -85,7 +85,7 @@ class Bench(BlockBench):
         return words
 
     async def pop(self, count: int) -> list[int]:
-        """The core takes ``count`` words."""
+        """The core accepts ``count`` words."""
         dut, out = self.dut, []
         for _ in range(count * 4 + 20):
             dut.arg_ready.value = int(len(out) < count and random.random() < 0.7)

@@ -40,7 +40,8 @@ async def reset_values(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def quiet_in_reset(bench: Bench, dut) -> None:
-    """No command goes out in reset or after it; a high word of a counter stands for itself."""
+    """No command is asserted in reset or after it; the latched high word of a counter is
+    cleared."""
     dut.perf_value.value, dut.perf_carry.value = random.getrandbits(64), 1
     await bench.read(R.PERF_TOTAL)
     dut.rst.value = 1
@@ -126,7 +127,7 @@ async def layer_fifo(bench: Bench, dut) -> None:
             await bench.write(R.fifo_ctrl, 0x1B)
             assert await bench.settled("arg_flush")
             await bench.write(R.fifo_ctrl, 0x1F)
-            assert await bench.read(R.interrupt_raw) == 0, "raised by what the host did itself"
+            assert await bench.read(R.interrupt_raw) == 0, "raised by the host's own access"
         else:
             await bench.write(R.AI_CTRL, 2)
             await RisingEdge(dut.clk)
@@ -138,17 +139,17 @@ async def layer_fifo(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def overrun_is_one_event(bench: Bench) -> None:
-    """A layer without room is one FIFO_OVERRUN: acknowledged among its words, it stays so; what is
-    pushed with the room that comes belongs to the layer still, and the next one counts anew."""
+    """A layer without room causes one FIFO_OVERRUN, even if it is acknowledged among its words.
+    Words pushed after room appears still belong to that layer; the next layer is a new event."""
     for _ in range(16):
         await bench.push_layer()
-    for told in range(1, 12):
-        for _ in range(told):
+    for acknowledged in range(1, 12):
+        for _ in range(acknowledged):
             await bench.push_word(random.getrandbits(64))
         await bench.error(Err.FIFO_OVERRUN)
-        for _ in range(told, 12):
+        for _ in range(acknowledged, 12):
             await bench.push_word(random.getrandbits(64))
-            assert await bench.read(R.AI_ERR_CODE) == 0, f"told again, acknowledged at word {told}"
+            assert await bench.read(R.AI_ERR_CODE) == 0, f"again after word {acknowledged}"
             assert await bench.read(R.AI_INT_STATUS) == 0
         assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 16
 
@@ -190,7 +191,7 @@ async def driver_whole_network(dut) -> None:
         await bench.write(R.interrupt_clear, 7)
         for _ in range(5):
             await RisingEdge(dut.clk)
-            assert not int(dut.irq.value), "an idle device with an empty FIFO must be quiet"
+            assert not int(dut.irq.value), "an idle device with an empty FIFO must not interrupt"
 
 
 @block_test(Bench)
@@ -238,9 +239,9 @@ async def result_fifo(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def results_of_before_a_reset(bench: Bench, dut) -> None:
-    """No word that the core gives until it has dropped everything is seen; the first one after it
-    is the first one that is read."""
-    for cycles in range(8):  # that the core takes to drop everything
+    """Result words that the core sends during the flush are dropped; the host reads the first word
+    after it first."""
+    for cycles in range(8):  # duration of the core's flush
         await bench.pulse(result_valid=1, result_data=random.getrandbits(64))
         dut.result_valid.value, dut.result_data.value = 1, random.getrandbits(64)
         await bench.write(R.AI_CTRL, 2)
@@ -263,7 +264,7 @@ async def results_of_before_a_reset(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def ready_without_words(bench: Bench, dut) -> None:
-    """A core that discards words stays ready while none come: layers are counted by their words."""
+    """A core that discards words is ready without words, too: layers are counted by their words."""
     for words in range(12):
         await bench.push_layer()
         for _ in range(words):
@@ -271,7 +272,7 @@ async def ready_without_words(bench: Bench, dut) -> None:
         assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 1
         dut.arg_ready.value = 1
         await ClockCycles(dut.clk, random.randint(40, 80))
-        # the rest of a layer of which the core took some words
+        # the rest of a layer whose first words the core has accepted
         for count in range(words or 12, 12):
             assert await bench.read(R.AI_STATUS) >> 24 & 0x1F == 0, f"after {count} words"
             await bench.push_word(random.getrandbits(64))
@@ -283,13 +284,13 @@ async def ready_without_words(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def words_in_a_hold(bench: Bench, dut) -> None:
-    """Words pushed while the core discards them go to the core, which counts them: the rest of a
-    layer that comes behind the acknowledgement is the rest of that layer."""
+    """Words that are pushed while the core discards them reach the core, which counts them: words
+    after the acknowledgement complete the same layer."""
     for count in range(1, 12):
         words = [random.getrandbits(64) for _ in range(12)]
         dut.status_hold.value = 1
         await bench.push_words(words[:count])
-        assert await bench.read(R.AI_STATUS) & 1 == 0, "what is discarded is no work"
+        assert await bench.read(R.AI_STATUS) & 1 == 0, "discarded words are no work"
         assert await bench.pop(count) == words[:count]
         dut.status_hold.value = 0
         for word in words[count:]:
@@ -301,7 +302,7 @@ async def words_in_a_hold(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def status_fields(bench: Bench, dut) -> None:
-    """Each field of AI_STATUS at its place, whatever the others are."""
+    """Each field of AI_STATUS at its place, independent of the others."""
     (status,) = (r for r in compile_map("openkpu").registers() if r.inst_name == "AI_STATUS")
     places = {f.inst_name: (f.low, f.width) for f in status.fields()}
     layers = results = taken = error = 0
@@ -333,7 +334,7 @@ async def status_fields(bench: Bench, dut) -> None:
 
 @block_test(Bench)
 async def counters(bench: Bench, dut) -> None:
-    """Each counter at its place; the high word is that of the moment the low one was read."""
+    """Each counter at its place; the high word is latched when the low one is read."""
     values = [random.getrandbits(64) for _ in range(13)] + [(1 << 64) - 1]
     for i, value in enumerate(values):
         carry = int(i == 13 or random.random() < 0.5)

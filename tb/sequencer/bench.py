@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives the sequencer and says in every cycle what each of its outputs must be.
+"""Drives the sequencer and predicts each of its outputs in every cycle.
 
-Counts are kept without end here and go through the ports modulo their widths. What is there for an
-issue is worked out from the inputs of the cycle; the rest follows from the issues that were made so
-many cycles ago.
+Counters have no width here and are compared with the ports modulo their widths. The resources of an
+issue are derived from the inputs of the cycle, the other outputs from issues a fixed number of
+cycles ago.
 """
 
 import random
@@ -21,8 +21,8 @@ from tb.sequencer.layers import Layer
 from tb.sequencer.reference import PROW_BITS, Array, Issue
 
 COLUMNS = 9
-ENTRY_FREED = 10  # cycles from an issue until its entry is given back: column 8 has read it
-ROW_FREED = ENTRY_FREED + 1  # and the weight row, which is read a cycle after it
+ENTRY_FREED = 10  # cycles from an issue until its entry is released: column 8 has read it
+ROW_FREED = ENTRY_FREED + 1  # and the weight row, which is read a cycle later
 DEEP = COLUMNS + 3  # cycles from an issue to the last control of its columns
 INPUTS = ("start", "desc", "prow_base", "keep", "reuse", "tile_filled", "wrow_filled", "row_room")
 INPUTS += ("prow_filled", "act_ready", "skip", "skip_to")
@@ -36,8 +36,8 @@ HOW = ("all", "some", "one")
 
 @dataclass
 class Supply:
-    """How each resource comes: all there is room for at once; some now and then; one when it is
-    waited for."""
+    """The supply of each resource: as much as there is room for; some at intervals; one when an
+    issue waits for it."""
 
     tile: str = "all"
     row: str = "all"
@@ -47,18 +47,18 @@ class Supply:
 
     @classmethod
     def any(cls) -> "Supply":
-        """Each resource in any way."""
+        """A random supply of each resource."""
         return cls(*random.choices(HOW, (3, 3, 1), k=len(RESOURCES)))
 
 
 class Drought:
-    """Pauses of random length between times of plenty."""
+    """Pauses of random length between phases of full supply."""
 
     def __init__(self) -> None:
         self.left, self.dry = 0, False
 
     def over(self) -> bool:
-        """A cycle passes: does anything come in it?"""
+        """Advance a cycle: does the resource arrive in it?"""
         if self.left == 0:
             self.dry = not self.dry
             self.left = random.randint(1, 30 if self.dry else 60)
@@ -67,7 +67,7 @@ class Drought:
 
 
 class Bench:
-    """The device with its environment; ``cycle`` passes one and checks all outputs."""
+    """The device with its environment; ``cycle`` advances one and checks all outputs."""
 
     def __init__(self, dut: Handle) -> None:
         self.dut = dut
@@ -86,7 +86,7 @@ class Bench:
         self.control_bits = len(dut.column_control) // COLUMNS
         rests = [self.array.column()[name] for name in ("valid", "count")]
         self.idle_mask = sum(((1 << width) - 1) << low for low, width in rests)
-        self.met: Counter[str] = Counter()  # what the rounds came across
+        self.met: Counter[str] = Counter()  # conditions that the rounds have covered
         self._forget()
 
     def _forget(self) -> None:
@@ -98,13 +98,13 @@ class Bench:
         self.base = {"tile": 0, "row": 0, "prow": (1 << PROW_BITS) - random.randint(1, 9)}
         self.filled = dict(self.base)
         self.there = {"prow": self.base["prow"]}  # a cycle before
-        self.limit = dict(self.base)  # what is known to be needed
+        self.limit = dict(self.base)  # demand of the layers so far
         self.freed = {"tile": 0, "row": 0}
         self.act = self.act_there = self.room = 0
         self.keep = self.reuse = 0
-        self.net = dict(self.base)  # where the network begins whose weights are kept
+        self.net = dict(self.base)  # start of the network whose weights are kept
         self.made: deque[Issue | None] = deque([None] * (DEEP + 1), DEEP + 1)
-        self.again: deque[bool] = deque()  # further sums that are to leave: a byte begins with it
+        self.again: deque[bool] = deque()  # further sums to send: True where a byte begins
         self.was_again = False
         self.sent: deque[bool] = deque([False] * 3, 3)  # such sums left
         self.tags: deque[int] = deque([0, 0, 0], 3)
@@ -112,12 +112,12 @@ class Bench:
         self.control = self.control_mask = 0
         self.since_sums = self.share  # cycles since sums left
         self.done = False
-        self.lacks: frozenset[str] = frozenset()  # what an issue of the cycle before waited for
-        self.came: set[str] = set()  # resources of which more came in the cycle before
+        self.lacks: frozenset[str] = frozenset()  # resources missing in the previous cycle
+        self.came: set[str] = set()  # resources that arrived in the previous cycle
         self.droughts = {name: Drought() for name in RESOURCES}
 
     async def reset(self) -> None:
-        """Reset the device, whatever it does."""
+        """Reset the device in any state."""
         await reset(self.dut, *INPUTS)
         self._forget()
         self._drive(**{f"{name}_filled": n for name, n in self._ports().items()})
@@ -134,14 +134,14 @@ class Bench:
         return {{"row": "wrow"}.get(name, name): count for name, count in self.filled.items()}
 
     def _more(self, name: str, how: str, room: int) -> int:
-        """How many more of a resource come in this cycle."""
+        """How many of a resource arrive in this cycle."""
         if room <= 0:
             return 0
         if how == "all":
             return room
         if how == "some":
             return random.randint(1, min(room, 4)) if self.droughts[name].over() else 0
-        # what came in the cycle before may not have been seen
+        # the device may not have sampled the arrival of the previous cycle yet
         return int(name in self.lacks and name not in self.came and random.getrandbits(1))
 
     def _supply(self, supply: Supply) -> None:
@@ -155,7 +155,7 @@ class Bench:
         before = dict(self.filled)
         for name in room:
             if name == "tile" and (self.young or not self.running):
-                continue  # a fill takes two cycles
+                continue  # a fill has a latency of two cycles
             left = min(room[name], self.limit[name] - self.filled[name])
             self.filled[name] += self._more(name, getattr(supply, name), left)
         self.came = {name for name in before if before[name] != self.filled[name]}
@@ -183,7 +183,7 @@ class Bench:
 
     # ----------------------------------------------------------------- a cycle
     async def cycle(self, supply: Supply, start: Layer | None = None) -> bool:
-        """Pass a cycle; was an issue made?"""
+        """Advance a cycle; was there an issue?"""
         self._drive(start=int(start is not None))
         if start is not None:
             self._drive(desc=pack_descriptor(start.d), prow_base=self.base["prow"])
@@ -216,7 +216,7 @@ class Bench:
         self.young = start is not None
         if start is not None:
             self.layer, self.at, self.running = start, 0, True
-            self.act = 0  # the table is copied anew
+            self.act = 0  # the table is copied again
             self.act_there = 0
         else:
             self.act_there = self.act
@@ -224,7 +224,7 @@ class Bench:
         return issue is not None
 
     def _decide(self) -> tuple[Issue | None, str]:
-        """The issue of this cycle, or why there is none."""
+        """The issue of this cycle, or the reason why there is none."""
         self.lacks = frozenset()
         if not self.running or self.layer is None:
             return None, ""
@@ -233,7 +233,7 @@ class Bench:
         lacks = set()
         if issue.opens and self.filled["tile"] < self.base["tile"] + issue.entry + issue.entries:
             lacks.add("tile")
-        # a depthwise row may change to another weight row on its way
+        # a depthwise row may need another weight row in the middle
         if (issue.opens or dw) and self.filled["row"] <= self.base["row"] + issue.row:
             lacks.add("row")
         if issue.leaves and (issue.opens or dw):
@@ -265,7 +265,7 @@ class Bench:
         return None, cause
 
     def _advance(self, issue: Issue | None) -> None:
-        """What follows from the issues of this and earlier cycles."""
+        """Update the state derived from the issues of this and earlier cycles."""
         self.made.appendleft(issue)
         entry, row = self.made[1], self.made[2]
         words = 64 // self.array.word
@@ -284,7 +284,7 @@ class Bench:
         self.rows_mask = (self.rows_mask << self.row_bits | mask) & full
         control, bits = self.made[3], self.control_bits
         full = (1 << COLUMNS * bits) - 1
-        if control is None:  # lanes rest, and none is counted
+        if control is None:  # lanes are idle, and none is counted
             value, mask = 0, self.idle_mask
         else:
             value, mask = control.control, control.control_mask
@@ -364,7 +364,7 @@ class Bench:
             assert not await self.cycle(Supply(room=random.choice(HOW)))
 
     async def begin(self, layer: Layer, supply: Supply, ahead: int = 0) -> None:
-        """Start a layer; ``ahead``: weight rows of later layers that may come already."""
+        """Start a layer; ``ahead``: weight rows of later layers that may already arrive."""
         nest = layer.nest
         if self.reuse and layer.d["first"]:  # the network is repeated
             self.base = {**self.net, "tile": self.base["tile"]}
@@ -408,7 +408,7 @@ class Bench:
         return last - first + 1
 
     def _note(self, layer: Layer) -> None:
-        """Count what the layer was."""
+        """Count the properties of the layer."""
         d = layer.d
         self.met[f"mode {d['mode']} pool {d['pool']} stride {d['stl']} dw {d['dw']}"] += 1
         blocks = ceil_div(d["g"], d["b"])

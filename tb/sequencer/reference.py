@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The issues of a layer, written down from its loop nest (docs/performance.md, section 3).
+"""The issues of a layer, derived from its loop nest (docs/performance.md, section 3).
 
-Everything counts from 0 in the layer: tile entries, weight rows, parameter rows. Whether a lane
-counts and where it meets padding follows from the pixel of the map that it computes.
+Tile entries, weight rows and parameter rows are numbered from 0 in each layer. The pixel of the map
+that a lane computes determines whether the lane is valid and where it reads padding.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,8 +26,8 @@ class Array:
     n_y: int
     n_z: int
     word: int = 64  # bytes of an entry that a column reads at once
-    pair: bool = False  # it reads two entries
-    planes: bool = False  # bytes 1 to 3 of 32-bit sums leave beside its issues
+    pair: bool = False  # a column reads two entries
+    planes: bool = False  # bytes 1 to 3 of 32-bit sums leave during its issues
     share: int = 1  # sums that share a post lane
 
     @property
@@ -37,7 +37,7 @@ class Array:
 
     @property
     def row_lanes(self) -> int:
-        """Bytes of a row that a depthwise issue takes."""
+        """Bytes of a row that a depthwise issue processes."""
         return min(self.lanes, self.word)
 
     @property
@@ -52,7 +52,7 @@ class Array:
 
     @cache  # noqa: B019
     def tag(self) -> dict[str, tuple[int, int]]:
-        """Fields of a tag, those of meta and job (``job_``) among them."""
+        """Fields of a tag, including those of meta and job (``job_``)."""
         sizes = {"ZW": self.bank_bits, "PRW": PROW_BITS}
         job = layout("job", **sizes)
         sizes["JOB_BITS"] = sum(width for _, width in job.values())
@@ -66,21 +66,21 @@ class Array:
 
 @dataclass(slots=True)
 class Issue:
-    """An issue; masks: the bits that mean something."""
+    """An issue; masks: the bits that are defined."""
 
     entry: int  # tile entry
-    entries: int  # that it reads: 1 or 2
+    entries: int  # number of entries that it reads: 1 or 2
     word: int  # of the entry
     row: int  # weight row
     prow: int  # parameter row
     opens: bool  # first of a sweep over the stripe, or without one
-    leaves: bool  # its sums go to the post lanes
+    leaves: bool  # its sums are sent to the post lanes
     control: int
     control_mask: int
     tag: int
     tag_mask: int
-    again: int = 0  # behind it so many sums leave thrice again, beside other issues
-    frees_entries: int = 0  # with it the last use of so many was made
+    again: int = 0  # so many sums leave three more times after it, during other issues
+    frees_entries: int = 0  # entries whose last use it is
     frees_rows: int = 0
 
 
@@ -92,14 +92,14 @@ class Piece:
     pixels: tuple[Pixel | None, ...]
 
     def lanes(self, d: dict[str, int]) -> dict[str, int]:
-        """The lanes that count, and those of them at each edge of the map."""
+        """The valid lanes, and those of them at each edge of the map."""
         found: dict[str, int] = dict.fromkeys(("valid", *EDGES), 0)
         for lane, pixel in enumerate(self.pixels):
             if pixel is None:
                 continue
             y, x = pixel
             meets = True, x == 0, x == d["w"] - 1, y == 0, y == d["h"] - 1
-            if d["ew"]:  # the first row of the window is the pad value, of one map the last one too
+            if d["ew"]:  # the first row of the window is the pad value; with one map the last, too
                 meets = True, False, False, True, bool(d["one"])
             for name, met in zip(found, meets, strict=True):
                 found[name] |= int(met) << lane
@@ -107,8 +107,8 @@ class Piece:
 
 
 def depthwise_taps(d: dict[str, int]) -> int:
-    """Taps that a depthwise layer uses, a bit each: all, or the middle one; of two maps a pad
-    value, a pixel of each, and in a multiplication that of the second once more."""
+    """Taps that a depthwise layer uses, a bit each: all, or the middle one. With two maps the pad
+    value and a pixel of each; a multiplication uses the second map's pixel twice."""
     if d["ew"]:
         return sum(1 << t for t in ((1, 4, 6, 8) if d["ewop"] == 1 else (1, 4, 8)))
     return 511 if d["k3"] else 16
@@ -126,12 +126,12 @@ def _join(fields: dict[str, tuple[int, int]], values: dict[str, int]) -> tuple[i
 
 
 class Nest:
-    """The issues of the layer with descriptor ``d``, in order, and what it uses up."""
+    """The issues of the layer with descriptor ``d``, in order, and the resources it consumes."""
 
     def __init__(self, d: dict[str, int], array: Array) -> None:
         self.d, self.array = d, array
         self.issues: list[Issue] = []
-        self._entry_end: dict[int, int] = {}  # the issue that uses an entry for the last time
+        self._entry_end: dict[int, int] = {}  # the last issue that uses an entry
         self._row_end: dict[int, int] = {}
         walk = {TAPS: self._stripes if d["dw"] else self._convolution, CHAN: self._convolution}
         (walk | {DWROW: self._rows, FC: self._neurons})[d["mode"]]()
@@ -179,7 +179,7 @@ class Nest:
                         self._take_turns(len(sweep))
 
     def _take_turns(self, pixels: int) -> None:
-        """The last steps of a group, as many as sums share a lane, take turns: pixels > step."""
+        """The last steps of a group, as many as sums share a lane, alternate: pixels > step."""
         steps = min(self.array.share, self.d["s"])
         first = len(self.issues) - steps * pixels
         made = self.issues[first:]
@@ -188,7 +188,7 @@ class Nest:
             self._entry_end[issue.entry] = self._row_end[issue.row] = number
 
     def _again(self, sweep, entry: int, row: int, group: int, control, tag) -> None:
-        """The last step for bytes 1 to 3 of the sums; its multiplications were counted."""
+        """The last step for bytes 1 to 3 of the sums; its multiplications are already counted."""
         quiet = [(pos, {**lanes, "count": 0}) for pos, lanes in sweep]
         for plane in (1, 2, 3):
             there = {**tag, "job_plane": plane}
@@ -218,7 +218,7 @@ class Nest:
             line = 0
             rows = set()
             while line < d["h"]:
-                lines = 1 + int(self._takes_two(chan, line))
+                lines = 1 + int(self._pairs_lines(chan, line))
                 for x in range(0, d["w"], ROW):
                     job = {"lines": count, "width": min(ROW, d["w"] - x), "gy": line, "gx": x}
                     job |= {"nz": lines, "chan": chan}
@@ -226,7 +226,7 @@ class Nest:
                     rows |= self._row(entry, chan, lines, job)
                     entry += lines
                 line += lines
-            for row in rows:  # given back when the last line was made
+            for row in rows:  # released with the last line
                 self._row_end[row] = len(self.issues) - 1
 
     def _row(self, entry: int, chan: int, lines: int, job: dict[str, int]) -> set[int]:
@@ -237,7 +237,7 @@ class Nest:
             self._row_pieces(lambda at: self._in_row(chan, job["gy"], job["gx"], at, lines))
         )
         for number, part in enumerate(sweep):
-            # lane 0 stands at a multiple of the lanes; the other lanes' channels follow
+            # lane 0 is at a multiple of the lanes; the channels of the other lanes follow
             pos = part[0] // self.array.lanes * self.array.lanes
             row, bank = divmod(chan + pos // pitch, self.array.n_z)
             control = {"taps": depthwise_taps(self.d), "wsel": bank}
@@ -283,8 +283,8 @@ class Nest:
         opens: bool = True,
         ends: bool = True,
     ) -> None:
-        """Note the issues of a sweep with what they have in common; ``opens``, ``ends``: they are
-        the first or the last ones."""
+        """Record the issues of a sweep with their common fields; ``opens``, ``ends``: they are the
+        first or the last ones."""
         columns, tags = self.array.column(), self.array.tag()
         control_0, mask_0 = _join(columns, control)
         tag_0, tag_mask = _join(tags, tag)
@@ -292,10 +292,10 @@ class Nest:
         for number, (pos, lanes) in enumerate(sweep):
             last = number == len(sweep) - 1
             here = {"pos": 0 if fc else pos, "end": int(ends and last and leaves)}
-            here |= {} if dw else {"idx": number}  # depthwise sums are in no place
+            here |= {} if dw else {"idx": number}  # depthwise sums have no place
             value, mask = _join(tags, here)
             more, more_mask = _join(columns, {"pos": pos, **lanes})
-            # what does not count meets nothing; flat: pixels are not at their places
+            # an invalid lane is at no edge; flat: pixels are not at their places
             for name in () if fc else EDGES:
                 low = columns[name][0]
                 more_mask &= ~(((1 << self.array.lanes) - 1) << low)
@@ -320,7 +320,7 @@ class Nest:
         self._row_end[row] = len(self.issues) - 1
 
     def _sweep(self, pieces: Iterator[Piece]) -> list[tuple[int, dict[str, int]]]:
-        """Position and lanes of the pieces in which anything counts."""
+        """Position and lanes of the pieces with a valid lane."""
         found = []
         for piece in pieces:
             lanes = piece.lanes(self.d)
@@ -337,7 +337,7 @@ class Nest:
             yield Piece(pos, tuple(own[i % n_y] if i // n_y < chans else None for i in lanes))
 
     def _row_pieces(self, pixel: Callable[[int], Pixel | None]) -> Iterator[Piece]:
-        """Depthwise: a lane takes the byte of its own place in the row, if it is in the word."""
+        """Depthwise: a lane reads the byte at its own place in the row, if it is in the word."""
         lanes, size = self.array.lanes, self.array.row_lanes
         for pos in range(0, ROW, size):
             places = [pos // lanes * lanes + lane for lane in range(lanes)]
@@ -363,7 +363,7 @@ class Nest:
             return None
         return y + second, x + column
 
-    def _takes_two(self, chan: int, line: int) -> bool:
+    def _pairs_lines(self, chan: int, line: int) -> bool:
         """One row a line, one channel a row, and both lines are in a word of two output rows."""
         d = self.d
         if not self.array.pair or d["ew"] or not 32 < d["w"] <= 64 or line + 1 >= d["h"]:
@@ -371,7 +371,7 @@ class Nest:
         return (d["dst"] + chan * d["h"] + line) % 2 == 0
 
     def _place(self, stripe: tuple[int, int, int, int], chan: int, chans: int) -> dict[str, int]:
-        """What the write-back has to know of a group."""
+        """The fields of a group that the write-back uses."""
         x, y, width, lines = stripe
         gx, gy = origin(self.d, x, y)
         job = {"lines": lines, "width": width, "gy": gy, "gx": gx, "nz": chans, "chan": chan}

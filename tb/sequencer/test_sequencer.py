@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sequencer: every issue of every kind of layer, each cycle, with resources that come and fail.
+"""sequencer: every issue of every kind of layer, each cycle, with varying supply of resources.
 
-The reference walks the loop nest as the documentation has it and knows of each lane which pixel of
-the map it computes. Layers follow each other without a reset, so that all counters run round.
+The reference walks the documented loop nest and tracks the pixel of the map that each lane
+computes. Layers follow each other without a reset, so that all counters wrap.
 """
 
 import random

@@ -23,7 +23,7 @@ LAST_BLOCK = (1 << 22) - 1
 
 @dataclass(frozen=True)
 class Fault:
-    """What bus_fault told."""
+    """A report of bus_fault."""
 
     chan: int
     addr: int
@@ -90,7 +90,7 @@ class Bench(BlockBench):
         self.last_owner = self.rng.getrandbits(8)
         self.history: list[tuple[int, bytes]] = []  # all writes
         self.writes_done = 0
-        self.orphans = False  # a bus was given up: beats may have ended that nobody heard of
+        self.orphans = False  # a bus was given up: beats may have ended without a report
         self.clear()
 
     def clear(self) -> None:

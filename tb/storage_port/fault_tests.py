@@ -12,7 +12,7 @@ from openkpu_tb.ahb.responder import ERROR, OKAY, RETRY, SPLIT, Faults
 from openkpu_tb.core.block_bench import block_test
 from tb.storage_port.bench import CHANNELS, LAST_BLOCK, WRITE_CHANNEL, Bench, Fault, abort
 
-AREA = 0x10_0000  # each channel has addresses of its own: its number times this
+AREA = 0x10_0000  # bytes; channel n has the area from (n + 1) * AREA on
 ROUGH = Faults(wait=0.2, lose=0.1, regain=0.5, retry=0.05, split=0.02)
 Requests = list[tuple[int, int, int]]  # address, length, owner
 
@@ -30,7 +30,7 @@ def ask(bench: Bench, chan: int, addr: int, length: int) -> tuple[int, int, int]
 
 
 def random_requests(bench: Bench, chan: int, count: int) -> Requests:
-    """Requests of a channel one behind the other, with gaps; writes begin at a bus word."""
+    """Consecutive requests of a channel, with gaps; writes begin at a bus word."""
     addr, found = AREA * (chan + 1), []
     for _ in range(count):
         addr += bench.rng.randrange(0, 200)
@@ -42,13 +42,13 @@ def random_requests(bench: Bench, chan: int, count: int) -> Requests:
 
 
 def check_reads(bench: Bench, chan: int, requests: Requests, stop: int) -> None:
-    """A read channel gave all bytes before address ``stop``, and none from there on."""
+    """A read channel delivered all bytes before address ``stop``, and none from there on."""
     before = sum(min(n, max(0, stop - a)) for a, n, _ in requests)
     assert bench.readers[CHANNELS[chan]].total == before, f"bytes before {stop:#x}"
 
 
 def check_fault(bench: Bench, fault: Fault, requests: Requests) -> None:
-    """The fault is of the request that holds its address; what was before it is done."""
+    """The fault belongs to the request that contains its address; earlier requests are done."""
     mask = bench.lanes - 1
     hit = [i for i, (a, n, _) in enumerate(requests) if a & ~mask <= fault.addr < a + n]
     assert len(hit) == 1, f"{fault} belongs to nobody"
@@ -60,7 +60,7 @@ def check_fault(bench: Bench, fault: Fault, requests: Requests) -> None:
 
 
 def check_stored(bench: Bench) -> None:
-    """Everything that was written is what was to be written there."""
+    """Every byte in memory has the value of the write request."""
     memory = bench.bus.memory
     assert all(bench.stored.get(a) == byte for a, byte in memory.items()), "wrong bytes written"
 
@@ -72,14 +72,15 @@ async def contained(
     rough: Faults,
     own: Requests | None = None,
 ) -> None:
-    """ERROR on beats of channel ``bad`` where ``decide(address)``: it alone stops, told once."""
+    """ERROR on beats of channel ``bad`` where ``decide(address)``: only that channel stops, and it
+    reports one error."""
     dut, rng = bench.dut, bench.rng
     area = range(AREA * (bad + 1), AREA * (bad + 2))
     bench.bus.faults = replace(
         rough, answer=lambda a, w: ERROR if a in area and decide(a) else None
     )
     bench.anew()
-    # with ERROR in one cycle the next beat of the command is on the bus already; nobody hears of it
+    # with a one-cycle ERROR the next beat of the command is on the bus already; it is dropped
     bench.orphans = bench.orphans or rough.one_cycle
     requests = {c: random_requests(bench, c, rng.randint(1, 4)) for c in range(5) if c != bad}
     requests[bad] = own or random_requests(bench, bad, 4)
@@ -110,7 +111,7 @@ async def contained(
 
 
 async def again(bench: Bench) -> None:
-    """All channels work."""
+    """All channels work again."""
     bench.bus.faults = Faults()
     bench.anew()
     requests = {c: random_requests(bench, c, 2) for c in range(5)}
@@ -131,7 +132,7 @@ async def errors_of_one_channel(bench: Bench) -> None:
                     r.speed = bench.rng.choice([0.2, 0.6, 1.0])
                 bench.write_speed = bench.rng.choice([0.3, 1.0])
                 chosen: dict[int, bool] = {}
-                last = bench.rng.randrange(4)  # this place at the latest: there are four requests
+                last = bench.rng.randrange(4)  # at the latest at this place, of four requests
 
                 def decide(addr, chosen=chosen, chance=chance, last=last, rng=bench.rng):
                     at = addr - addr % 16
@@ -159,7 +160,8 @@ async def error_at_each_word(bench: Bench) -> None:
 
 @block_test(Bench)
 async def refused_bursts(bench: Bench, dut) -> None:
-    """A burst outside the window is never on the bus, is told once, and stops its channel alone."""
+    """A burst outside the window never reaches the bus, is reported once, and stops only its
+    channel."""
     step = bench.lanes
     for trial in range(25):
         read_first, write_first = bench.rng.randint(10, 500), bench.rng.randint(3000, 3500)
@@ -257,7 +259,7 @@ async def beyond_the_last_address(bench: Bench) -> None:
 
 @block_test(Bench)
 async def error_and_refusal_at_once(bench: Bench) -> None:
-    """An ERROR and a refusal on two channels, shifted against each other: both are told."""
+    """An ERROR and a refusal on two channels, at varying distances: both are reported."""
     bench.guard(AREA >> 10, LAST_BLOCK, 0, LAST_BLOCK)
     adjacent = 0
     # while the queue of the master is full, and when a burst at its end has left it
@@ -282,11 +284,12 @@ async def error_and_refusal_at_once(bench: Bench) -> None:
 
 @cocotb.test()
 async def abort_among_errors(dut) -> None:
-    """Any beat may fail, before and during an abort: nothing is told of what the abort drops."""
+    """Any beat may fail, before and during an abort: transfers that the abort drops report no
+    error."""
     bench = Bench(dut)
     dut, rng = bench.dut, bench.rng
     await bench.reset()
-    told = 0
+    reported = 0
     for trial in range(40):
         bench.anew()
         for chan in range(5):
@@ -297,12 +300,12 @@ async def abort_among_errors(dut) -> None:
             answer=lambda a, w, chance=chance: ERROR if rng.random() < chance else None,
         )
         await bench.steps(rng.randint(5, 90))
-        told += len(bench.errors)
+        reported += len(bench.errors)
         assert len({f.chan for f in bench.errors}) == len(bench.errors), "a channel failed twice"
         await abort(bench, hold=1 + trial % 3)
         bench.monitor.check()
         await again(bench)
-    assert told > 20
+    assert reported > 20
 
 
 async def give_up(bench: Bench) -> None:
@@ -322,7 +325,7 @@ async def a_dead_bus_is_given_up(dut) -> None:
     for trial in range(36):
         kind = ("stuck", "no grant", "split", "retry")[trial % 4]
         bus.faults = Faults(wait=0.1, lose=0.05, regain=0.5)
-        # writes of the past may still end, so every run has addresses of its own
+        # earlier writes may still complete, so every run has its own addresses
         base = AREA * (16 + trial)
         for chan in range(4):
             ask(bench, chan, base + chan * 0x1000, 600)

@@ -15,7 +15,7 @@ from tb.storage_port.bench import CHANNELS, Bench, abort
 
 @cocotb.test()
 async def random_streams(dut) -> None:
-    """All channels at once, any alignment and length, fast and slow consumers, a rough bus."""
+    """All channels at once, any alignment and length, fast and slow consumers, retries."""
     rough = Faults(wait=0.2, lose=0.1, regain=0.5, retry=0.05, split=0.02)
     for faults, speeds in (
         (Faults(), (1, 1, 1, 1)),
@@ -55,7 +55,7 @@ async def every_alignment(bench: Bench) -> None:
 async def announced(dut) -> None:
     """Every burst is announced once, in order and before it begins: m_ahb_ahead (fields.toml)."""
     bench = Bench(dut, Faults(wait=0.3, lose=0.2, regain=0.5))
-    told: dict[bool, list[int]] = {False: [], True: []}
+    bursts: dict[bool, list[int]] = {False: [], True: []}
     ahead = layout("ahead")
 
     async def listen() -> None:
@@ -64,9 +64,9 @@ async def announced(dut) -> None:
             word = split_fields(ahead, int(dut.m_ahb_ahead.value))
             if word["valid"]:
                 beats = word["beats"] << word["size"]
-                told[bool(word["write"])] += range(word["addr"], word["addr"] + beats)
+                bursts[bool(word["write"])] += range(word["addr"], word["addr"] + beats)
             done = {False: bench.bus.reads, True: bench.bus.writes}
-            assert all(len(done[way]) <= len(told[way]) for way in told), "not announced"
+            assert all(len(done[way]) <= len(bursts[way]) for way in bursts), "not announced"
 
     await bench.reset()
     listener = cocotb.start_soon(listen())
@@ -76,12 +76,12 @@ async def announced(dut) -> None:
         await bench.run()
     await bench.settle()
     listener.cancel()
-    assert told == {False: bench.bus.reads, True: bench.bus.writes}
+    assert bursts == {False: bench.bus.reads, True: bench.bus.writes}
 
 
 @cocotb.test()
 async def full_rate(dut) -> None:
-    """0 wait states: a stream takes one cycle per word, over request borders and both ways."""
+    """0 wait states: a stream moves a word per cycle, across requests and in both directions."""
     for channel, lengths in (
         ("weight", [2000]),
         ("pixel", [1500, 1500]),
@@ -95,7 +95,7 @@ async def full_rate(dut) -> None:
             "bias": dut.BIAS_FIFO_DEPTH,
         }
         if int(depth[channel].value) < 16:
-            continue  # half a FIFO does not cover the way to the storage and back
+            continue  # half a FIFO does not cover the latency of the storage
         bench = Bench(dut)
         dut = bench.dut
         await bench.reset()
@@ -109,7 +109,7 @@ async def full_rate(dut) -> None:
         cycles = reader.last_word - reader.first_word + 1
         limit = reader.words
         if reader.words < 24 or bench.lanes == 16:
-            limit += 4  # very short requests cannot hide the queue
+            limit += 4  # very short requests cannot hide the latency of the queue
         assert cycles <= limit, f"{channel} {lengths[:3]}: {reader.words} words, {cycles} cycles"
         if len(lengths) == 1 and int(depth[channel].value) >= 32:
             assert bench.monitor.bursts["INCR16"] >= reader.words // 16 - 2, "bursts are too short"
@@ -132,13 +132,13 @@ async def full_rate(dut) -> None:
 
 @cocotb.test()
 async def priorities(dut) -> None:
-    """With all channels asking, list goes before pixel, bias, weight."""
+    """With requests on all channels, the order is list, pixel, bias, weight."""
     bench = Bench(dut)
     dut = bench.dut
     bench.bus.granted = False
     bench.offer_rate = 1.0  # all ask in the same cycle
     await bench.reset()
-    for i in range(2):  # fill the queue of the master, which takes what comes first
+    for i in range(2):  # fill the queue of the master, which accepts in order of arrival
         bench.read("pixel", 0x5000 + 0x400 * i, bench.lanes)
     await bench.steps(12)
     base = {"pixel": 0x1000, "weight": 0x2000, "bias": 0x3000, "list": 0x4000}
@@ -154,7 +154,8 @@ async def priorities(dut) -> None:
 
 @block_test(Bench)
 async def back_pressure(bench: Bench, dut) -> None:
-    """A consumer that stops stops its own channel only; nothing is lost; WB_FIFO_FULL is an AND."""
+    """A consumer that stalls stalls its own channel only; no data are lost; WB_FIFO_FULL is an
+    AND."""
     for stopped in CHANNELS:
         for c, r in bench.readers.items():
             r.speed = 0.0 if c == stopped else 1.0

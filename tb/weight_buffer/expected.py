@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers with their streams, and what the weight buffer holds of them."""
+"""Layers with their streams, and the expected contents of the weight buffer."""
 
 import random
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Work:
     norms: list[int]  # words of the batch-norm table
 
     def biases(self) -> bytes:
-        """What the bias stream brings; bits above an entry of the table are not defined."""
+        """Bytes of the bias stream; bits above an entry of the table are not defined."""
         words = [int(word) for word in self.table.pack()]
         words = [word | random.getrandbits(4) << 60 for word in words[:16]] + words[16:]
         return b"".join(word.to_bytes(8, "little") for word in words + self.norms)
@@ -62,7 +62,7 @@ def norm_word() -> int:
 
 
 def kept_norm(word: int) -> int:
-    """What the lanes get of it: addend, multiplier for a shift of 15."""
+    """The lanes' values of it: addend, multiplier for a shift of 15."""
     mul, add, shift = signed(word, 24), word >> 24 & 0xFFFFFFFF, word >> 56 & 15
     return add << 39 | (mul << (15 - shift)) & ((1 << 39) - 1)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""weight_buffer: what layers read is what their streams brought, and stays until it is released.
+"""weight_buffer: layers read the data of their streams, which stay valid until they are released.
 
-Layers come one behind the other on both streams. Meanwhile every column reads rows that are there,
-parameters are read, tables are copied, and all of it is released at random.
+Layers arrive in sequence on both streams. Meanwhile every column reads rows that are filled,
+parameters are read, tables are copied, and all of them are released at random.
 """
 
 import random
@@ -36,7 +36,7 @@ INPUTS += ("wrow_freed", "prow_freed", "re", "wrow", "load", "param_re", "param_
 
 
 def bits_of(port) -> int:
-    """A port whose bits need not all be known; those that are not count as 1."""
+    """A port that may have unknown bits; an unknown bit reads as 1."""
     return int("".join(c if c in "01" else "1" for c in str(port.value)), 2)
 
 
@@ -72,7 +72,7 @@ class Ring:
 
 
 class Bench(BlockBench):
-    """Streams, readers and who releases what they read, a cycle at a time."""
+    """Streams, readers and the release of their data, a cycle at a time."""
 
     inputs = INPUTS
 

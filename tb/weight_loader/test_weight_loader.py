@@ -28,7 +28,7 @@ INPUTS += ("kept_valid", "kept")
 
 @dataclass
 class Layer:
-    """A layer with what the loader makes of it."""
+    """A layer with the loader's expected output."""
 
     desc: dict[str, int]
     stream: bytes
@@ -41,7 +41,7 @@ def nine(weights: list[int]) -> list[int]:
 
 
 def buffer_rows(d: dict[str, int], w: np.ndarray, n_z: int) -> list[dict[int, list[int]]]:
-    """Rows of the weight buffer of weights (O, taps of a channel), by mode."""
+    """Rows of the weight buffer for weights (O, taps of a channel), by mode."""
     if d["dw"]:
         words = [nine(list(k)) if d["k3"] else [0] * 4 + [int(k[0])] + [0] * 4 for k in w]
     else:
@@ -89,7 +89,7 @@ def make(rng: np.random.Generator, n_z: int, eight_bit: bool, kind: int) -> Laye
 
 
 def layer_of(arg: LayerArg, weights: np.ndarray, n_z: int, eight_bit: bool) -> Layer:
-    """What the loader makes of weights (O, taps of a channel)."""
+    """The layer for weights (O, taps of a channel), with the loader's expected output."""
     d = describe_layer(arg, Sizes(n_z=n_z), eight_bit=eight_bit)
     added = arg.arg_add * arg.add_count
     constants = [(((arg.arg_w * int(w.sum())) >> arg.shr_w) + added) & MASK36 for w in weights]
@@ -99,7 +99,7 @@ def layer_of(arg: LayerArg, weights: np.ndarray, n_z: int, eight_bit: bool) -> L
 
 
 class Bench(BlockBench):
-    """The loader's surroundings: stream, both buffers, and who releases their rows."""
+    """The loader's neighbours: stream, both buffers, and the release of their rows."""
 
     inputs = INPUTS
 
@@ -115,7 +115,7 @@ class Bench(BlockBench):
         self.starved = 0
 
     def _words(self) -> int:
-        """Words of both streams that the loader has not taken."""
+        """Words of both streams that the loader has not accepted yet."""
         return len(self.stream.words) + len(self.kept.words)
 
     def _writes(self) -> None:
@@ -135,7 +135,7 @@ class Bench(BlockBench):
             assert got == want, f"row {number} bank {bank}: {got}, expected {want}"
 
     async def play(self, layers: list[Layer], p_in: float, p_free: float) -> None:
-        """Load the layers one after the other, their bytes in one stream. Bounded."""
+        """Load the layers in sequence, their bytes in one stream. Bounded."""
         dut = self.dut
         rows = [row for layer in layers for row in layer.rows]
         prows: list[list[int]] = []  # constants of each parameter row
@@ -148,7 +148,7 @@ class Bench(BlockBench):
         waiting = list(layers)
         seen = freed = pfreed = most = started = 0
         for _ in range(1000 + int(40 * (len(rows) * self.n_z + self._words()) / p_in / p_free)):
-            # busy is what it was before the edge: it does not show a start of just now
+            # busy has its value from before the edge: it does not reflect a start in this cycle
             ready = waiting and not started and not int(dut.busy.value)
             started = bool(ready) and random.random() < 0.5
             dut.start.value = int(started)
@@ -160,7 +160,7 @@ class Bench(BlockBench):
             await RisingEdge(dut.clk)
             self.stream.sample()
             self.kept.sample()
-            # counters first: what they count was written in an earlier cycle
+            # counters first: the rows they count were written in earlier cycles
             filled = (int(dut.wrow_filled.value) - freed) % (1 << len(dut.wrow_filled)) + freed
             assert filled - freed <= self.ring, "more rows than the buffer has"
             most = max(most, filled - freed)
@@ -215,7 +215,7 @@ async def random_layers(dut) -> None:
 @cocotb.skipif(parameter("WEIGHT_BITS") < 16, reason="weights of 16 bits")
 @block_test(Bench)
 async def long_vector(bench: Bench) -> None:
-    """The sum of the weights of a long fully connected layer takes more than 31 bits."""
+    """The sum of the weights of a long fully connected layer needs more than 31 bits."""
     arg = LayerArg.make(40, 30, 30, 1, fc=True, eight_bit=False).replace(arg_w=-77, shr_w=3)
     weights = np.full((1, arg.taps), 65535)
     assert weights.sum() > 1 << 31
@@ -224,8 +224,8 @@ async def long_vector(bench: Bench) -> None:
 
 @cocotb.test()
 async def full_rate(dut) -> None:
-    """With bytes and room there always, 3x3 words follow each other as fast as the bus allows; kept
-    ones as fast as 16 bytes a cycle do."""
+    """With bytes and room always available, 3x3 words are written at the rate of the bus; kept ones
+    at the rate of 16 bytes per cycle."""
     rng = np.random.default_rng(random.getrandbits(32))
     wide = int(dut.WEIGHT_BITS.value) == 16
     ways = [
@@ -241,7 +241,8 @@ async def full_rate(dut) -> None:
 
 @cocotb.test()
 async def full_rate_of_channels(dut) -> None:
-    """The constants of a depthwise kernel of bytes, a word of nine each, do not hold them up."""
+    """The constants of a depthwise kernel of bytes, one word of nine each, do not stall the
+    loader."""
     rng = np.random.default_rng(random.getrandbits(32))
     o = 4 * int(dut.N_Z.value)
     arg = LayerArg.make(o, 4, 4, o, kernel=3, depthwise=True, eight_bit=True)
@@ -251,7 +252,7 @@ async def full_rate_of_channels(dut) -> None:
 
 
 async def at_full_rate(dut, layer: Layer, way: str, eight_bit: bool) -> None:
-    """A layer from the bus or kept, its bytes there as fast as they can be."""
+    """A layer from the bus or kept, with bytes at the full rate."""
     bench = await begin(dut)
     stream = bench.kept if way == "kept" else bench.stream
     stream.add(layer.stream, len(layer.stream))
@@ -272,7 +273,7 @@ async def at_full_rate(dut, layer: Layer, way: str, eight_bit: bool) -> None:
 
 @cocotb.test()
 async def resets(dut) -> None:
-    """A reset ends the work, in the cycle of a write too: nothing is written behind it."""
+    """A reset ends the work, in the cycle of a write, too: no write follows it."""
     rng = np.random.default_rng(random.getrandbits(32))
     wide = int(dut.WEIGHT_BITS.value) == 16
     writes = 0
@@ -290,7 +291,7 @@ async def resets(dut) -> None:
             dut.start.value = 0
             if (cycle > 4 and int(strobe.value)) or cycle > 4 * turn + 40:
                 break
-        # this edge has already put out the next value: what was seen is of the cycle before it
+        # this edge has already output the next value: the sampled one is of the previous cycle
         dut.rst.value = 1
         await RisingEdge(dut.clk)
         writes += int(dut.w_we.value) or int(dut.kc_we.value)

@@ -2,9 +2,9 @@
 """Does a compiled graph compute what it says?  Byte for byte, node by node, against the reference.
 
 The passes are judged by the reference of the graph before and after them.  Then every node is
-computed from what the device has as its inputs, so that a node that the compiler calls within a
-step (docs/compiler.md) hides nothing behind it: an exact one must be equal, another one within the
-steps that its report has.
+computed from the device's own inputs of the node, so that a node within a step (docs/compiler.md)
+does not hide later differences: an exact node must be equal, another one within the steps of its
+report.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A graph becomes a program: nodes are lowered, and what the device cannot do is the host's.
+"""A graph becomes a program: nodes are lowered; the host computes those the device cannot.
 
 One device part after the other: every node whose inputs are there is lowered, until only nodes are
 left that wait for the host.  So a network without a host node in its middle is one task list.
@@ -70,7 +70,7 @@ def build_program(graph: Graph, config: Config, one_list: bool = False) -> Progr
     """The program of a graph; CompileError for a node that neither device nor host computes.
 
     Layers with weights of 16 bits are in lists of their own, or make all weights of their list as
-    wide: what takes fewer cycles, or, for ``one_list``, the latter.
+    wide: the choice with fewer cycles, or, for ``one_list``, the latter.
     """
     graph = passes.simplified(check_graph(graph))
     wide = [n for n in graph.nodes if isinstance(n, (Conv, Dense)) and n.weight_bits > 8]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user gives a compiled network, and gets from it: arrays in the model's types and order.
+"""Inputs and outputs of a compiled network, as arrays in the model's types and order.
 
-Integers are taken as they are when they have the input's type; floats are scaled by the model's own
-scale and zero point, rounded once, a tie to even.  Maps of rank 4 have the model's order, NHWC or
-NCHW; the graph's is always (N, C, H, W).  A batch is one inference after the other.
+Integers of the input's type are used unchanged; floats are scaled by the model's own scale and zero
+point, rounded once, a tie to even.  Maps of rank 4 have the model's order, NHWC or NCHW; the
+graph's is always (N, C, H, W).  A batch is a sequence of inferences.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ NAMES = {"int8": np.int8, "uint8": np.uint8, "int32": np.int32, "int64": np.int6
 Values = dict[str, npt.NDArray]
 
 
-class Takes(Protocol):
-    """A program, or whatever else has inputs."""
+class HasInputs(Protocol):
+    """A program, or any other object with inputs."""
 
     @property
     def inputs(self) -> list[Tensor]: ...
@@ -40,12 +40,12 @@ def model_shape(tensor: Tensor) -> tuple[int, ...]:
     return tensor.shape
 
 
-def inferences(program: Takes, given: Mapping[str, npt.NDArray], where: str) -> list[Values]:
+def inferences(program: HasInputs, given: Mapping[str, npt.NDArray], where: str) -> list[Values]:
     """The inputs of each inference, in the graph's order; CompileError for another shape,
     type or name.
 
     ``given``: an array for each input, of the model's shape, without its first axis, or with any
-    number of inferences there.
+    number of inferences in it.
     """
     found: dict[str, list[npt.NDArray]] = {}
     names = [tensor.name for tensor in program.inputs]
@@ -99,7 +99,7 @@ def _typed(tensor: Tensor, array: npt.NDArray, where: str) -> npt.NDArray:
     return array.astype(np.int64)
 
 
-def read_inputs(program: Takes, path: str | Path) -> list[Values]:
+def read_inputs(program: HasInputs, path: str | Path) -> list[Values]:
     """Inferences from a .npy file (one input) or a .npz file with an array for each."""
     data = files.read_bytes(path, CompileError)
     if data[:4] != b"PK\x03\x04":
@@ -117,13 +117,13 @@ def read_inputs(program: Takes, path: str | Path) -> list[Values]:
             given: Values = {name: archive[name] for name in archive.files}
     except CompileError:
         raise
-    except Exception as error:  # whatever a damaged archive makes of numpy
+    except Exception as error:  # any error of numpy for a damaged archive
         raise CompileError(f"not a complete .npz file: {error}", where=str(path)) from None
     short = {array_name(t.name): t.name for t in program.inputs}
     return inferences(program, {short.get(k, k): v for k, v in given.items()}, str(path))
 
 
-def random_inputs(program: Takes, rng: np.random.Generator, count: int) -> list[Values]:
+def random_inputs(program: HasInputs, rng: np.random.Generator, count: int) -> list[Values]:
     """Random bytes, or floats from 0 to 1."""
     found = []
     for _ in range(count):
@@ -147,12 +147,12 @@ def result(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
 
 
 def real(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
-    """The real numbers that the integers of a tensor stand for; floats as they are."""
+    """The real numbers that the integers of a tensor represent; floats unchanged."""
     if tensor.scale is None:
         return np.asarray(value)
     return (np.asarray(value) - tensor.zero) * tensor.scale
 
 
 def array_name(name: str) -> str:
-    """A tensor's name as that of an array in a .npz file, which is a file in an archive."""
+    """A tensor's name as the name of an array in a .npz file, which is a file in an archive."""
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)

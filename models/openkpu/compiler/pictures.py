@@ -2,9 +2,9 @@
 """Pictures as inputs of a compiled network (needs Pillow), and names of classes.
 
 Without a mean and a scale the pixels 0 to 255 are the input's bytes: 0 is the least integer of the
-input's type, whatever real numbers the model takes, 0 to 1, -1 to 1 or 0 to 255.  With one of them
-the real number is (pixel - mean) * scale, for each channel where three are given, and the model's
-own parameters make integers of it.  By default a float input gets pixel / 255.
+input's type, whatever the model's range of real numbers is: 0 to 1, -1 to 1 or 0 to 255.  With one
+of them the real number is (pixel - mean) * scale, for each channel where three are given, and the
+model's own parameters quantise it.  By default a float input gets pixel / 255.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import files
-from openkpu.compiler.data import Takes, Values
+from openkpu.compiler.data import HasInputs, Values
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Tensor
 from openkpu.compiler.form.reference import quantised_values
@@ -30,14 +30,14 @@ CHANNELS = {1: "L", 3: "RGB"}
 
 
 def values_of(
-    program: Takes,
+    program: HasInputs,
     path: str | Path,
     mean: Sequence[float] | None = None,
     scale: Sequence[float] | None = None,
     bgr: bool = False,
 ) -> tuple[Values, str]:
-    """(the input of an inference, what was done to the picture); CompileError for a file that is no
-    picture, or a model that takes none."""
+    """(the input of an inference, how the picture was converted); CompileError for a file that is
+    no picture, or a model without an input for pictures."""
     if len(program.inputs) != 1 or len(program.inputs[0].shape) != 4:
         raise CompileError(f"a picture cannot be {len(program.inputs)} inputs or a vector")
     (tensor,) = program.inputs
@@ -88,8 +88,8 @@ def _numbers(
 
 
 def read_labels(path: str | Path) -> list[str]:
-    """Names of classes, a line each; empty lines at the end are none.  CompileError for a file that
-    is no text."""
+    """Names of classes, one per line; empty lines at the end are ignored.  CompileError for a file
+    that is no text."""
     data = files.read_bytes(path, CompileError)
     try:
         lines = io.StringIO(data.decode("utf-8-sig"), newline=None).read().rstrip().split("\n")

@@ -20,9 +20,9 @@ def of_kmodel(
 ) -> tuple[Network, list[Tensor], list[str], list[str]]:
     """(network, tensors, operations in front, operations behind) of a model.
 
-    What the CPU does with maps and the device can do (``keep_all``) becomes layers. The input is
-    the first layer's map; outputs are the maps that go to main memory. KmodelError for what the
-    device refuses, ExportError when the CPU computes between layers.
+    CPU operations on maps that the device supports (``keep_all``) become layers. The input is the
+    first layer's map; outputs are the maps for main memory. KmodelError for layers that the device
+    refuses, ExportError when the CPU computes between layers.
     """
     ((program,), _) = keep_all([program], len(content), config)
     program.check_device(

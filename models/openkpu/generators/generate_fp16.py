@@ -54,11 +54,11 @@ def random_fp16(
     case: str = "generated",
     name: str = "L00",
 ) -> VectorLayer:
-    """A product with its operands and result; what is None is drawn.
+    """A product with its operands and result; arguments that are None are drawn.
 
-    ``x``: a map (K, h, w) of bytes that are taken as B, of a shape that ``takes`` accepts.
-    ``eight_bit``: the mode in which the layer runs, to which it is the same.  The maps lie apart,
-    unless both addresses are given.  LayerError where the AI RAM does not hold them.
+    ``x``: a map (K, h, w) of bytes that are used as B, of a shape that ``fits_product`` accepts.
+    ``eight_bit``: the mode in which the layer runs; it does not affect the result.  The maps do not
+    overlap, unless both addresses are given.  LayerError if the AI RAM does not hold them.
     """
     lim = limits or Limits()
     draw = lambda least, most: int(rng.integers(least, most + 1))  # noqa: E731
@@ -92,7 +92,7 @@ def random_fp16(
     return VectorLayer(case, name, arg.encode(), arg, weights, NONE, NONE, x, y, bool(eight_bit))
 
 
-def takes(shape: tuple[int, int, int]) -> bool:
+def fits_product(shape: tuple[int, int, int]) -> bool:
     """Can a map of this shape be B of a product, with results of either kind?"""
     _, h, w = shape
     if w % 2 or (h > 1 and w % 64) or h > 256:

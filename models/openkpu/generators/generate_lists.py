@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.generators.generate import Limits, random_layer
-from openkpu.generators.generate_fp16 import random_fp16, takes
+from openkpu.generators.generate_fp16 import fits_product, random_fp16
 from openkpu.generators.generate_pools import on_map
 from openkpu.generators.generate_products import random_product
 from openkpu.generators.generate_tasks import on_maps
@@ -21,7 +21,7 @@ from openkpu.network.network import Network, NetworkError
 
 KINDS = ("convolution", "fully connected", "product", "element-wise", "pool")
 ALL_KINDS = (*KINDS, "float16")  # of a build with lanes for products of float16
-MOST_CHANNELS = 256  # of a map that a product may be made of: its output has four times as many
+MOST_CHANNELS = 256  # limit for the input of a product: its output has four times as many
 
 
 @dataclasses.dataclass
@@ -42,7 +42,7 @@ class _Map:
         return self.layout.rows
 
     def lines(self, rng: np.random.Generator) -> _Map:
-        """Some lines of it, as a map whose channel groups lie apart."""
+        """Some of its lines, as a map with rows between its channel groups."""
         height, layout = self.pixels.shape[1], self.layout
         first = int(rng.integers(0, height))
         behind = int(rng.integers(first, height)) + 1
@@ -56,7 +56,7 @@ class _Map:
 def every_pair(
     rng: np.random.Generator, first: str = KINDS[0], kinds: tuple[str, ...] = KINDS
 ) -> list[str]:
-    """A random order of tasks, 26 of five kinds: each follows each, itself too, exactly once.
+    """A random order of tasks, 26 of five kinds: each kind follows each, itself too, exactly once.
 
     ``first``: kind of the first task, and so of the last one.
     """
@@ -83,14 +83,14 @@ def random_list(
 ) -> tuple[Network, npt.NDArray[np.uint8]]:
     """A network of 8-bit weights with a task of each of ``kinds``, and an image.
 
-    ``moves``: share of the tasks that read their map from storage, and of those that store theirs.
-    ``strides``: share of the tasks that read some lines of a map, and of those whose output has
-    rows between its channel groups, where they may.
+    ``moves``: share of the tasks that load their map from storage, and share of the tasks that
+    store theirs.  ``strides``: share of the tasks that read some lines of a map, and share of the
+    tasks whose output has rows between its channel groups, where that is legal.
 
-    A task reads the map of the task before, or any other one that still lies in the AI RAM, the
-    image among them; outputs go to the rows behind the last output, from row 0 on again where they
-    do not fit.  NetworkError where the AI RAM does not hold what a task needs, or no map that a
-    product of float16 could read.
+    A task reads the map of the previous task, or any other map that is still in the AI RAM,
+    including the image; outputs are placed after the previous output, and from row 0 on where they
+    do not fit.  NetworkError if the AI RAM is too small for a task, or holds no map that a product
+    of float16 could read.
     """
     lim = dataclasses.replace(limits or Limits(), fully_connected=False, sixteen_bit=False)
     image = rng.integers(0, 256, shape).astype(np.uint8)
@@ -104,8 +104,8 @@ def random_list(
         second = like[int(rng.integers(0, len(like)))]
         if kind == "product" and len(source.pixels) > MOST_CHANNELS:
             source = maps[0]
-        if kind == "float16" and not takes(source.pixels.shape):
-            fits = [m for m in maps if takes(m.pixels.shape)]
+        if kind == "float16" and not fits_product(source.pixels.shape):
+            fits = [m for m in maps if fits_product(m.pixels.shape)]
             if not fits:
                 raise NetworkError("no map has the shape of a matrix of float16")
             source = fits[int(rng.integers(0, len(fits)))]
@@ -119,7 +119,7 @@ def random_list(
             if not plain:
                 raise NetworkError("no map whose channel groups follow each other")
             source = second = plain[-1]
-            if kind == "float16" and not takes(source.pixels.shape):
+            if kind == "float16" and not fits_product(source.pixels.shape):
                 raise NetworkError("no map has the shape of a matrix of float16")
         elif strides and not compact and rng.random() < strides:
             source = second = source.lines(rng)

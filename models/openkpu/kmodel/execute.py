@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running a program: CPU operations here, KPU layers by a callable on an emulated AI RAM.
 
-``walk`` is a generator: it stops at the KPU layers that somebody else is to run, and at the maps
-that the CPU reads back from there, and goes on with what it is given.  ``run_kmodel`` is the plain
-call: the golden model, or a callable for each layer.
+``walk`` is a generator: it yields the KPU layers that the caller runs, and the maps that the CPU
+reads back, and continues with the results sent to it.  ``run_kmodel`` is the plain call: the golden
+model, or a callable for each layer.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class KpuOutcome:
 
     y: npt.NDArray[np.uint8] | None  # (O, oh, ow); None: read it from ``ram``
     ram: npt.NDArray[np.uint8] | None = None  # AI RAM afterwards; None: the map is written there
-    info: Any = None  # cycles or whatever the caller wants to see again
+    info: Any = None  # cycles or other data of the caller
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,8 +103,8 @@ class Segment:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fetch:
-    """The CPU reads maps of this layout out of the AI RAM, one after the other; answered with the
-    list of maps, or None when they are not there and the CPU uses its own copies."""
+    """The CPU reads maps of this layout from the AI RAM in sequence; answered with the list of
+    maps, or None when they are not there and the CPU uses its own copies."""
 
     layout: Layout
     count: int
@@ -120,7 +120,7 @@ class LayerEvent:
     expected: npt.NDArray[np.uint8] | None  # the golden model's map when it was compared
     selected: bool  # ran on the given executor (otherwise on the golden model)
     info: Any
-    golden: LayerResult | None = None  # the whole of what the golden model found, if it ran
+    golden: LayerResult | None = None  # the golden model's complete result, if it ran
 
     @property
     def index(self) -> int:
@@ -147,7 +147,7 @@ Inputs = dict[str, npt.NDArray] | list[npt.NDArray] | npt.NDArray
 
 @dataclasses.dataclass(eq=False)
 class ModelResult:
-    """Outputs by name, and the memory as it was at the end."""
+    """Outputs by name, and the memory after the run."""
 
     outputs: dict[str, npt.NDArray]
     memory: Memory
@@ -170,7 +170,7 @@ def parse_layers(text: str, count: int) -> range:
     match = re.fullmatch(r"\s*(\d*)\s*(-?)\s*(\d*)\s*", text)
     if match is None or not (match[1] or match[3]):
         raise KmodelError(f"layers {text!r}: expected for example 3-7 or 5")
-    # Python reads no number of thousands of digits
+    # Python refuses to parse a number of thousands of digits
     if max(len(match[1]), len(match[3])) > DIGITS:
         raise KmodelError(f"layers {text[:DIGITS]!r}...: the model has layers 0-{count - 1}")
     first = int(match[1] or 0)
@@ -194,9 +194,9 @@ def run_kmodel(
     """Run the program on its inputs (NCHW arrays, by name or in order).
 
     ``kpu`` runs the layers in ``layers`` (default: all), the golden model the others.  ``compare``
-    runs the golden model beside it on the same input map.  ``hook`` sees every finished layer in
-    order.  What ``kpu`` gives back is what the model goes on with, right or wrong.  KmodelError
-    for inputs of the wrong shape and for more than ``work_max`` elementary steps.
+    runs the golden model as well, on the same input map.  ``hook`` gets every finished layer in
+    order.  The model continues with the result of ``kpu``, right or wrong.  KmodelError for inputs
+    of the wrong shape and for more than ``work_max`` elementary steps.
     """
     walker = walk(
         program,
@@ -230,9 +230,9 @@ def walk(
     work_max: int = WORK_MAX,
     one_by_one: bool = False,
 ) -> Generator[Segment | Fetch, Any, ModelResult]:
-    """The program as a generator of what the KPU is to do; arguments as in ``run_kmodel``.
+    """The program as a generator of the KPU's work; arguments as in ``run_kmodel``.
 
-    Layers outside of ``layers`` run on the golden model and are not asked for.  ``one_by_one``:
+    Layers outside of ``layers`` run on the golden model and are not yielded.  ``one_by_one``:
     segments of a single layer.
     """
     program.check()
@@ -282,7 +282,8 @@ def walk(
 def runs_of(
     operations: list[Operation], layers: Container[int] | None = None, one_by_one: bool = False
 ) -> Iterator[Operation | list[KpuLayer]]:
-    """Operations one by one, layers for the same executor together up to one that the CPU reads."""
+    """Operations one by one; layers for the same executor are grouped, up to a layer whose map the
+    CPU reads."""
     found: list[KpuLayer] = []
     index, was = 0, True
     for op in operations:
@@ -318,7 +319,7 @@ def wanted_maps(runs: list[Operation | list[KpuLayer]]) -> tuple[Layout, ...]:
 
 
 def _fetch(op: Download, memory: Memory) -> Generator[Fetch, Any, None]:
-    """Have the maps of a download read from where the KPU is."""
+    """Request the maps of a download from the device's AI RAM."""
     rows, shape = op.layout.rows, op.dst.shape[1:]
     maps = yield Fetch(op.layout, op.dst.shape[0])
     for number, y in enumerate(maps or []):
@@ -359,7 +360,7 @@ def _load(
     memory: Memory,
     inputs: Inputs,
 ) -> None:
-    """Model inputs into their spaces."""
+    """Write model inputs to their spaces."""
     if isinstance(inputs, np.ndarray):
         inputs = [inputs]
     if not isinstance(inputs, dict):

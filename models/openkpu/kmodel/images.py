@@ -46,8 +46,8 @@ def _pillow():
 def open_image(path: str | Path) -> Image:
     """The picture as RGB, the way up that a viewer shows it; KmodelError when it cannot be read.
 
-    What was done to it (turned, taken from 16 bits or floats, laid on white, the first of several
-    frames) stands in its ``info["notes"]``, which ``image_input`` gives back.
+    Its ``info["notes"]``, which ``image_input`` returns, lists the conversions (turned, reduced
+    from 16 bits or floats, put on white, first of several frames).
     """
     pil = _pillow()
     data = files.read_bytes(path, KmodelError)

@@ -3,7 +3,7 @@
 
 A space is a named range of bytes: ``main`` (the driver's main memory), ``kpu`` (the 2 MiB AI RAM),
 ``input0``..., ``output0``..., and for v5 ``data0``, ``rdata1``... of its modules.  Operations run
-in order; each knows the file offset it came from.  Control flow does not exist: the byte code of a
+in order; each has its offset in the file.  Control flow does not exist: the byte code of a
 v5 model is followed when the file is read.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The KPU layer argument: 12 words of 64 bits <-> fields (docs/kpu.md section 2), and its rules.
 
-The fields, with what follows from them, are in fields.py.
+The fields and the values derived from them are in fields.py.
 """
 
 from __future__ import annotations
@@ -180,12 +180,12 @@ class LayerArg(LayerFields):
     ) -> None:
         """Raise one LayerError for an argument that the device refuses; None when legal.
 
-        Order: flags, kernel, pool, sizes, addresses, weights.  An output map may lie on rows of
-        the input map only where the device computes what a reader of the whole input would.
+        Order: flags, kernel, pool, sizes, addresses, weights.  An output map may share rows with
+        the input map only where the result is the same as with separate rows.
         ``strict`` also checks the fields that the vendor's simulator ignores because they follow
         from others (layout and load fields).  ``eight_bit`` None means unknown: either width may
-        fit.  ``weight_slots``: weights that the buffer holds at a time, when that is to be checked.
-        ``bus_bytes``: of a bus word, of which map_store_addr is a multiple.
+        fit.  ``weight_slots``: capacity of the weight buffer, if it is to be checked.
+        ``bus_bytes``: bytes of a bus word; map_store_addr must be a multiple.
         """
         eight_bit = None if eight_bit is None else _width(eight_bit)
         if self.store_map and self.send_data_out:
@@ -203,7 +203,7 @@ class LayerArg(LayerFields):
         if self.elementwise and not self.depthwise:
             raise LayerError("BAD_FLAGS", "an element-wise layer is a depthwise one")
         if self.out32 and (self.depthwise or self.fc):
-            raise LayerError("BAD_FLAGS", "out32 takes a convolution of all input channels")
+            raise LayerError("BAD_FLAGS", "out32 requires a convolution of all input channels")
         if self.kernel_type > 1:
             raise LayerError("BAD_KERNEL", f"kernel_type {self.kernel_type} is reserved")
         if self.elementwise and not self.kernel_type:
@@ -224,7 +224,7 @@ class LayerArg(LayerFields):
             if layout.base + layout.rows > ram_rows:
                 raise LayerError(
                     "BAD_ADDR",
-                    f"{name} map takes rows {self._rows(layout)}, AI RAM has {ram_rows}",
+                    f"{name} map occupies rows {self._rows(layout)}, AI RAM has {ram_rows}",
                 )
         if self.store_map and self.map_store_addr % bus_bytes:
             raise LayerError(
@@ -235,11 +235,11 @@ class LayerArg(LayerFields):
         if self.maps_meet and not self.in_order:
             raise LayerError(
                 "BAD_ADDR",
-                f"the output map takes rows {self._rows(self.out_layout)}, "
+                f"the output map occupies rows {self._rows(self.out_layout)}, "
                 f"the input {' and '.join(self._rows(source) for source in self.in_layouts)}",
             )
         if self.w_xor and eight_bit is False:
-            raise LayerError("BAD_WEIGHTS", "w_xor takes 8-bit weights")
+            raise LayerError("BAD_WEIGHTS", "w_xor requires 8-bit weights")
         if strict and not self.pool_task:
             self._check_loads(eight_bit, weight_slots)
             end = self.weights_end(eight_bit is not False)
@@ -250,14 +250,15 @@ class LayerArg(LayerFields):
         self.encode()
 
     def weights_end(self, eight_bit: bool) -> int:
-        """Address behind the last byte of weights, of the loads as the fields name them."""
+        """Address after the last byte of weights, according to the load fields."""
         before = self.load_time - 1
         last = (self.o_ch_num - before * self.o_ch_num_coef) * self.taps
         return self.para_start_addr + before * self.para_size + last * self.weight_size(eight_bit)
 
     def weight_rows(self, n_z: int) -> int:
         """Rows of the weight buffer (9 weights for each of ``n_z`` channels) that the layer needs
-        at once: those of a group of n_z output channels; depthwise all, fully connected none."""
+        at once: the rows of a group of n_z output channels; all for depthwise layers, none for
+        fully connected ones."""
         if self.fc or self.pool_task:
             return 0
         if self.depthwise:
@@ -283,12 +284,12 @@ class LayerArg(LayerFields):
         """AI_ERR_CODE with which the device refuses this argument; 0 when it runs it.
 
         The device derives the layout from the sizes, so it ignores layout fields as the vendor's
-        simulator does; of the load fields it asks that the loads make up the channels and that
-        para_size covers a load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide;
-        None: any need is met.  ``pools``: it has an engine for pooling tasks, ``sums``: sums of 32
-        bits, ``fp16_lanes``: lanes for products of float16, ``keeps``: a way for weights from the
-        AI RAM.  ``first``, ``last``: place in a task list; the maps of those two layers come and go
-        by the registers.
+        simulator does; it checks that the loads cover all channels and that para_size covers a
+        load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide; None: no limit.
+        ``pools``: it has an engine for pooling tasks, ``sums``: sums of 32 bits, ``fp16_lanes``:
+        lanes for products of float16, ``keeps``: a path for weights from the AI RAM.  ``first``,
+        ``last``: place in a task list; registers address the maps that these two layers read and
+        write.
         """
         moves_in, moves_out = self.load_map or self.in_strided, self.store_map or self.out_strided
         if (moves_in and first) or (moves_out and last):
@@ -303,7 +304,7 @@ class LayerArg(LayerFields):
             self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit, bus_bytes=bus_bytes)
         except LayerError as err:
             return err.number
-        if self.pool_task:  # no weights: the load fields are not looked at
+        if self.pool_task:  # no weights: the load fields are not checked
             return 0
         per_load, before = self.o_ch_num_coef, (self.load_time - 1) * self.o_ch_num_coef
         size = self.weight_size(eight_bit)
@@ -332,7 +333,7 @@ class LayerArg(LayerFields):
         return None
 
     def _check_strides(self) -> None:
-        """Channel groups that would lie on each other, or too far apart: BAD_ADDR."""
+        """Channel groups that would overlap, or lie too far apart: BAD_ADDR."""
         for name, strided, layout in (
             ("channel_switch_addr", self.in_strided, self.in_layout),
             ("wb_channel_switch_addr", self.out_strided, self.out_layout),
@@ -346,7 +347,7 @@ class LayerArg(LayerFields):
                 )
 
     def _check_sizes(self, strict: bool) -> None:
-        """Sizes that cannot be: each BAD_SIZE."""
+        """Impossible sizes: each BAD_SIZE."""
         c, h, w = self.in_shape
         o, oh, ow = self.out_shape
         if min(c, h, w, o, oh, ow) < 1:
@@ -355,7 +356,7 @@ class LayerArg(LayerFields):
         if c > most:
             raise LayerError("BAD_SIZE", f"{c} input channels, this layer has at most {most}")
         if self.in_layout.row_len > 15:
-            raise LayerError("BAD_SIZE", f"a line of {w} pixels takes more than 15 rows")
+            raise LayerError("BAD_SIZE", f"a line of {w} pixels needs more than 15 rows")
         if self.depthwise and c != o:
             raise LayerError("BAD_SIZE", f"depthwise needs as many outputs as inputs: {c} -> {o}")
         want = (1, 1) if self.fc else pooled_size(self.pool_type, h, w)
@@ -399,7 +400,7 @@ class LayerArg(LayerFields):
 
 
 def _width(eight_bit: object) -> bool:
-    """Whether weights have 8 bits; LayerError for what is neither yes nor no."""
+    """Whether weights have 8 bits; LayerError for a value other than True and False."""
     if isinstance(eight_bit, np.bool_):  # no whole number to numpy
         return bool(eight_bit)
     if (value := whole_number("eight_bit", eight_bit)) not in (0, 1):

@@ -51,7 +51,7 @@ class Decoded:
 
 
 def pitch_code(width: int) -> int:
-    """0, 1, 2: a line takes 16, 32 or whole rows of 64 bytes."""
+    """0, 1, 2: a line has 16, 32 or whole rows of 64 bytes."""
     return 0 if width <= 16 else 1 if width <= 32 else 2
 
 
@@ -101,7 +101,7 @@ def is_flat(arg: LayerArg, sizes: Sizes) -> bool:
     few = width * arg.i_col_high <= FLAT_PIXELS
     if width >= FLAT_WIDTH or width % sizes.n_y == 0 or not few:
         return False
-    # the array takes longer than the parts of lines that leave
+    # the array needs more cycles than the output of the parts of lines
     if arg.i_ch_num < 9 * (STRIPE // width + FLAT_PARTS) * sizes.n_y * sizes.n_z // STRIPE:
         return False
     once = arg.i_ch_num <= 9 * (sizes.tile_rows // 2)  # read ahead while the stripe before is used
@@ -109,7 +109,7 @@ def is_flat(arg: LayerArg, sizes: Sizes) -> bool:
 
 
 def decode_layer(arg: LayerArg, sizes: Sizes) -> Decoded:
-    """What the sequencer has of a legal layer."""
+    """The sequencer's parameters of a legal layer."""
     c, h, w = arg.in_shape
     _, oh, ow = arg.out_shape
     stride = POOL_STRIDE[arg.pool_type]

@@ -40,7 +40,7 @@ class Layout:
 
     @property
     def row_len(self) -> int:
-        """Rows that a line takes."""
+        """Rows of a line."""
         return 1 if self.groups > 1 else ceil_div(self.width, ROW_BYTES)
 
     @property

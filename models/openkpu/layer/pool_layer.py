@@ -26,7 +26,7 @@ def pool_layer(
 
     ``kernel`` (lines, columns), None for the whole map; ``stride`` as it; ``pads`` top, left,
     bottom, right; ``src``/``dst`` in rows, ``dst`` by default as high as it fits.  Raises
-    LayerError for what the device would refuse.
+    LayerError for a task that the device would refuse.
     """
     c, h, w = shape
     oh, ow = PoolWindow(*(kernel or (h, w)), *stride, *pads).out_size(h, w)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that stay in the AI RAM over the inferences of a stream (docs/kpu.md 1.14).
 
-Rows that no map of a network uses take the weights of some layers, as they lie in storage.  They
-are brought there once, by pooling tasks whose results nobody wants, and read by every inference
-instead of those in storage.  prediction/keeping.py chooses the layers, ``bring`` makes the tasks.
+Rows that no map of a network uses hold the weights of some layers, in the format of the storage.
+They are copied there once, by pooling tasks with unused results, and read by every inference
+instead of the weights in storage.  prediction/keeping.py chooses the layers, ``bring`` makes the
+tasks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from openkpu.layer.layout import ROW_BYTES
 from openkpu.layer.pool_layer import pool_layer
 from openkpu.network.task_list import TaskList
 
-LINES, CHANNELS = 512, 4  # of a map that brings weights: its result takes one row
+LINES, CHANNELS = 512, 4  # of a map that brings weights: its result has one row
 MAXIMUM = 1  # pool_task
 
 
@@ -80,7 +81,7 @@ def moved_weights(network: TaskList) -> list[LayerArg]:
 
 
 def put(network: TaskList, ram: npt.NDArray[np.uint8]) -> None:
-    """Write kept weights, and what the tasks of ``bring`` leave, into an AI RAM of flat bytes."""
+    """Write kept weights, and the results of ``bring``'s tasks, to an AI RAM of flat bytes."""
     for task, data in _tasks(network):
         base = task.image_src_addr * ROW_BYTES
         ram[base : base + data.size] = data

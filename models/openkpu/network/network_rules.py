@@ -112,7 +112,7 @@ def maps_fault(name: str, maps: npt.NDArray, each: tuple[int, ...], shape: Shape
     Of larger numbers the golden model would see the lower eight bits.
     """
     if each != shape:
-        return f"{name} {np.shape(maps)}, the network takes {shape}"
+        return f"{name} {np.shape(maps)}, the network expects {shape}"
     dtype = np.asarray(maps).dtype
     return None if dtype in (np.uint8, np.int8) else f"{name}: {dtype}, expected uint8 or int8"
 

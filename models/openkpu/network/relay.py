@@ -34,7 +34,7 @@ def relay_fault(network: TaskList, i: int) -> str | None:
 
 
 def map_of(network: TaskList, i: int, results: Sequence[LayerResult]) -> npt.NDArray[np.uint8]:
-    """(C, H, W) bytes that layer ``i`` reads, of what the layers before gave."""
+    """(C, H, W) bytes that layer ``i`` reads, from the results of the layers before."""
     source, offset = network.relayed[i]
     shape = network.layers[i].in_shape
     y = to_stored(results[source].y.view(np.uint8), bool(network.layers[source].out32))

@@ -10,8 +10,8 @@ layer, so a layer's issues are over no sooner than those of the layers before an
 The bus moves one word a cycle; what a layer's last issue needs has come before it: maps of its run
 since the run began, and weights at any time before.  Bytes of a map exist no sooner than the issues
 of the layers before are over, and the next run begins when all of them are stored.  Every maximum
-and every sum below is one of these statements; nothing else takes a cycle: no filling, no latency,
-no word in part, no wait.
+and every sum below is one of these statements; nothing else costs a cycle: no filling, no latency,
+no partial word, no wait.
 
 ``in_turn`` adds what the device of this project does besides: a layer starts when the one before
 it is written and stored, and its map has come, or the first line of it (docs/architecture.md 15.8,

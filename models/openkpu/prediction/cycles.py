@@ -44,7 +44,7 @@ class LayerCycles:
 
     @property
     def bound(self) -> str:
-        """What the layer spends most cycles on."""
+        """The cause of most of the layer's cycles."""
         return max(BOUNDS, key=lambda name: self.parts[name])
 
 

@@ -74,7 +74,7 @@ class Bus:
         self.busy = 0.0  # ... since when there is one in each cycle
         self.ends = [0.0, 0.0]  # ... of maps, of tables
         self.store_end = 0.0  # a map that leaves has its turns up to there
-        self.store_share = 1.0  # ... of the bus, when nobody else wants it
+        self.store_share = 1.0  # ... of the bus, without other requests
 
     def read(self, ready: float, words: float) -> float:
         """Words that are due in a cycle: the cycle after the last one."""
@@ -172,9 +172,9 @@ class Front:
         return int(found[number])
 
     def _run(self) -> Iterator[bool]:
-        """Read for one layer after the other: words, tables, weights; True: who goes on has to
-        release something first."""
-        given: float = 0  # all have taken the layer before
+        """Read words, tables and weights, layer by layer; True: before it continues, the caller has
+        to release resources."""
+        given: float = 0  # all have accepted the layer before
         queue = QUEUE
         for number, shape in enumerate(self.shapes):
             while len(self.pops) < number - queue:

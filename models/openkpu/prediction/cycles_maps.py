@@ -91,7 +91,7 @@ class Leaving:
             self.reads = layout.height * reads  # ... of a channel, of the AI RAM
             self.cycles = max(self.reads, self.words)
         else:
-            # some reads are on their way; a piece of a map of words takes a read of each plane
+            # some reads are on their way; a piece of a map of words needs a read of each plane
             least = max(planes, (CUT + 1) / (2 if word == ENTRY else 3))
             self.cycles = max(layout.height * sum(max(part, least) for part in line), self.words)
             self.reads = layout.height * len(line)
@@ -129,7 +129,7 @@ class Leaving:
 def to_host(front: Front, arg: LayerArg, end: int) -> tuple[int, int]:
     """(cycle in which the last word is in the result FIFO, ... the host has read it).
 
-    The host looks at AI_STATUS every POLL cycles, from its last push on, and takes what is there.
+    The host reads AI_STATUS every POLL cycles, from its last push on, and all available words.
     """
     words, leaving = ceil_div(map_bytes(arg.out_shape), HOST_WORD), Leaving(front, arg)
     pace = leaving.cycles * leaving.channels / words

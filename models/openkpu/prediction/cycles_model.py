@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cycles of whole models and networks: their runs one after the other, and the maps between them.
+"""Cycles of whole models and networks: their runs in sequence, and the moves of maps between them.
 
-A run is what the device does without anybody's help: layers up to one whose map the CPU reads
-(docs/architecture.md 15.10). Between runs the host moves maps, which MapMoves counts.
+A run is a sequence of layers that the device executes without the host, up to a layer whose map the
+CPU reads (docs/architecture.md 15.10). Between runs the host moves maps, which MapMoves counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TASK_FIRST, TASK_NEXT = 22, 36
 
 @dataclasses.dataclass(frozen=True)
 class Predicted:
-    """A model or network: layers in the order in which they run, and what goes on besides."""
+    """A model or network: its layers in order of execution, and the cycles between the runs."""
 
     names: list[str]
     layers: list[LayerCycles]
@@ -45,7 +45,7 @@ class Predicted:
 
     @property
     def runs(self) -> list[list[LayerCycles]]:
-        """The layers of each run: what the device does without the host."""
+        """The layers of each run."""
         ends = list(itertools.accumulate(self.sizes))
         return [self.layers[end - size : end] for size, end in zip(self.sizes, ends, strict=True)]
 
@@ -56,10 +56,10 @@ class Predicted:
 
 
 class MapMoves:
-    """Which maps the host moves between the runs of a model, and what that takes.
+    """Tracks the maps that the host moves between the runs of a model, and their cycles.
 
-    A byte of the AI RAM is held when the device or the host has put it there since the CPU's work
-    changed it.  The same map put to the same place again changes nothing.
+    A byte of the AI RAM is held when the device or the host has written it since the CPU last
+    changed its value.  Uploading the same map to the same place again has no effect.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class MapMoves:
         return airam.read_rows(self.index, layout)
 
     def upload(self, op: Upload) -> None:
-        """The CPU's work gives maps of the AI RAM their values."""
+        """The CPU sets the values of maps in the AI RAM."""
         if self.sources.get(op.layout) == op.src:
             return
         for layout in op.layout.batches(op.src.shape[0]):
@@ -82,7 +82,7 @@ class MapMoves:
         self.sources[op.layout] = op.src
 
     def touch(self, op: Operation) -> None:
-        """An operation of the CPU may write what it names."""
+        """An operation of the CPU may write any of its views."""
         self.sources = {
             layout: source
             for layout, source in self.sources.items()
@@ -95,7 +95,7 @@ class MapMoves:
         self.held[self._bytes(layout)] = True
 
     def _written(self, layout: Layout) -> None:
-        """What was uploaded to these rows is there no more."""
+        """Uploads to these rows are overwritten."""
         first, stop = layout.base, layout.base + layout.rows
         self.sources = {
             other: source
@@ -104,7 +104,7 @@ class MapMoves:
         }
 
     def bring_up(self, args: Sequence[LayerArg], plan: MapPlan | None = None) -> None:
-        """Before a segment: what its layers read and nobody has put there."""
+        """Before a segment: move the bytes that its layers read and that are not in the AI RAM."""
         made = np.zeros(self.held.size, dtype=bool)
         for number, arg in enumerate(args):
             at = self._bytes(arg.in_layout)
@@ -121,19 +121,19 @@ class MapMoves:
             made[self._bytes(arg.out_layout)] = True
 
     def download(self, layout: Layout) -> None:
-        """The host reads a map, if it is there at all and was not left in storage."""
+        """The host reads a map, if it is in the AI RAM and was not stored."""
         if layout not in self.stored and self.held[self._bytes(layout)].all():
             self.cycles += cycles_maps.host_moves(layout)
 
 
 def _meet(one: View, other: View) -> bool:
-    """Two tensors have bytes in common, or may have."""
+    """Whether two tensors share bytes, or may share some."""
     apart = one.start + one.size <= other.start or other.start + other.size <= one.start
     return one.space == other.space and not apart
 
 
 class _Model:
-    """The runs of a model, one after the other."""
+    """The runs of a model in sequence."""
 
     def __init__(self, config: Config, via: str, dma: bool) -> None:
         self.config, self.via, self.dma = config, via, dma
@@ -159,7 +159,7 @@ class _Model:
                 self.moves.touch(op)
 
     def segment(self, ops: list[KpuLayer], wanted: Sequence[Layout]) -> None:
-        """Layers with nothing for the CPU in between; cut behind a map for main memory."""
+        """Layers without CPU work in between; cut after a map for main memory."""
         steps = [(op, op.argument(batch)) for op in ops for batch in range(op.batches)]
         for number, op in enumerate(ops, self.index):
             self.names += [f"L{number:02d}" + (f".{b}" if b else "") for b in range(op.batches)]
@@ -184,7 +184,7 @@ class _Model:
         self.moves.stored |= {layout for _, layout in plan.stores.values()}
 
     def plan(self, steps: list[tuple[KpuLayer, LayerArg]], wanted: Sequence[Layout]) -> MapPlan:
-        """Which maps the layers of a segment store, as the driver has it (Driver._plan)."""
+        """The maps that the layers of a segment store, as in Driver._plan."""
         args, plan = [arg for _, arg in steps], MapPlan(0)
         to_main = [number for number, (op, _) in enumerate(steps) if op.main_out is not None]
         tasks = self.via == "tasks"
@@ -198,7 +198,7 @@ class _Model:
         args = [arg for _, arg in steps]
         tasks, alone = self.via == "tasks", self.via == "layers"
         if tasks:
-            if args[0].load_map:  # the list itself brings it
+            if args[0].load_map:  # the list loads it as its image
                 args[0] = args[0].replace(load_map=0, map_load_addr=0)
             elif not first:
                 self.moves.download(args[0].in_layout)
@@ -235,8 +235,8 @@ def predict_model(
 
 
 def predict_network(config: Config, network: Network, *, inferences: int = 1) -> Predicted:
-    """A network as a task list, for so many ``inferences`` in one continuous run, whose layers are
-    all given."""
+    """A network as a task list, for ``inferences`` in one continuous run; the prediction has the
+    layers of all of them."""
     args = network.with_moves(0, alignment(config))[0].layers
     found = cycles.predict_layers(
         config, args, eight_bit=network.eight_bit, tasks=True, inferences=inferences

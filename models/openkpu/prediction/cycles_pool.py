@@ -54,7 +54,7 @@ def bound_by_reads(config: Config, arg: LayerArg) -> bool:
 
 
 def _window(arg: LayerArg, lanes: int) -> tuple[int, int]:
-    """Lines and columns that each piece takes."""
+    """Lines and columns of each piece."""
     if arg.pool_all:
         return arg.i_col_high, min(arg.i_row_wid, piece_columns(lanes))
     return window_of(arg).kh, window_of(arg).kw
@@ -68,7 +68,7 @@ def predict_pool_task(
 ) -> int:
     """The cycle in which everything is written; ``start``: that of run_start; ``whole`` is called
     for each written channel, with the cycle of its last write and the share of the reads of the
-    AI RAM.  A piece goes on after the most of its lines, its columns and its picks.
+    AI RAM.  A piece needs the maximum of its lines, its columns and its picks.
     """
     lanes = _lanes(config)
     lines, columns = _window(arg, lanes)

@@ -36,7 +36,7 @@ NARROW_WORD = 4  # bytes that those move at a time
 
 @dataclasses.dataclass(frozen=True)
 class Stripe:
-    """64 pixels of the computed grid, and what the fill reads for a channel of them."""
+    """64 pixels of the computed grid, and the reads of the fill for a channel of them."""
 
     width: int  # pixels of a line
     lines: int

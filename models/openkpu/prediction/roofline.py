@@ -68,8 +68,8 @@ def layer_cycles(config: Config, arg: LayerArg, **traffic: bool) -> int:
 def network_cycles(
     config: Config, layers: Sequence[LayerArg], *, eight_bit: bool = True, task_list: bool = True
 ) -> int:
-    """Roofline cycles of one inference: its input and output cross the bus, and of the other maps
-    those that layers load from storage and store there."""
+    """Roofline cycles of one inference: its input and output cross the bus, and the other maps that
+    layers load from storage or store there."""
     macs = sum(array_macs(arg) for arg in layers)
     total = sum(
         layer_bytes(

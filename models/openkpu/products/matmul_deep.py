@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integer products whose K no layer holds: sums of several layers, added on the device.
+"""Integer products with a K too large for one layer: sums of several layers, added on the device.
 
-docs/kpu.md 1.10.  K is cut into parts; a layer of each leaves its sums of 32 bits in storage.
-Element-wise layers add them up, exact modulo 2^32.  The words are a map of bytes as they lie in
-storage, so the next byte of a word is the next pixel; a map that is read from one byte in front of
-its beginning brings to each byte what belongs to the one below it:
+docs/kpu.md 1.10.  K is cut into parts; the layer of each part stores its sums of 32 bits.
+Element-wise layers add them up, exact modulo 2^32.  The words are a map of bytes in storage order,
+so the next byte of a word is the next pixel; reading a map from one byte before its beginning
+aligns each byte with the next lower one of its word:
 
-    class   of each byte, from both sums: 0 no carry, 1 one if one comes, 2 a carry
-    masked  the class, 0 for the highest byte of a word, so that nothing leaves it
+    class   of each byte, from both sums: 0 no carry, 1 propagates a carry, 2 generates one
+    masked  the class, 0 for the highest byte of a word, so that no carry leaves the word
     low     the sum of both bytes modulo 256
     pairs   class of two bytes, the byte's own unless that is 1
-    triples the same of three, which is all that a word has below its highest byte
+    triples the same of three, which are all bytes of a word below its highest one
     words   low, and 1 more where the triple below is 2: the new sums
 
 ``plan_deep`` makes the tiles, ``append`` the layers of one.
@@ -51,8 +51,8 @@ class DeepTile(Tile):
 class Step:
     """An element-wise layer of an addition.
 
-    ``a``, ``b``: places of its maps, ``to``: of its output; b is None where there is none.
-    ``scale``: what b is multiplied by.  ``segments`` of the activation: start, mul, shift, add;
+    ``a``, ``b``: places of its maps, ``to``: of its output; b is None with one map only.
+    ``scale``: factor of b.  ``segments`` of the activation: start, mul, shift, add;
     the first one is for everything up to the start of the second.
     """
 
@@ -69,24 +69,24 @@ COPY = Step(ADD, 0, None, 1, 0, SAME)
 CLASS = Step(ADD, 0, 1, 2, 1, ((0, 0, 0, 0), (254, 1, 0, 0), (255, 0, 0, 2)))
 LOW = Step(ADD, 0, 1, 3, 1, ((0, 1, 0, 0), (255, 0, 0, 0), (256, 1, 0, 0)))
 MASKED = Step(MINIMUM, 0, 2, 4, 1, SAME)
-# a is the class of the bytes below, b counts three times as much: 3 to 5 are a's class, more is 2
+# a is the class of the bytes below, b has the weight 3: 3 to 5 select a's class, more gives 2
 _CHOICE = ((0, 0, 0, 0), (3, 1, 0, 0), (5, 0, 0, 2))
 PAIRS = Step(ADD, 0, 4, 2, 3, _CHOICE)
 TRIPLES = Step(ADD, 0, 2, 4, 3, _CHOICE)
-# low counts three times: a third of the sum, rounded, is 1 more where a is 2; 256 is 0
+# low has the weight 3: a third of the sum, rounded, is 1 more where a is 2; 256 becomes 0
 ADDED = Step(ADD, 0, 3, 1, 3, ((0, 21846, 16, 0), (766, 0, 0, 0)))
 MASK = (255, 255, 255, 0)
 
 
 def shape_of(words: int) -> tuple[int, int, int]:
-    """(C, H, W) of the map of bytes that holds so many words; its end may lie behind them."""
+    """(C, H, W) of the map of bytes that holds so many words; it may have more bytes than that."""
     lines = ceil_div(words * BYTES, ROW_BYTES)
     channels = ceil_div(lines, HIGHEST)
     return channels, ceil_div(lines, channels), ROW_BYTES
 
 
 def rows_of(words: int) -> int:
-    """Rows of the AI RAM that an addition takes."""
+    """Rows of the AI RAM that an addition needs."""
     c, h, _ = shape_of(words)
     return MAPS * c * h
 
@@ -103,8 +103,8 @@ def plan_deep(
 ) -> list[DeepTile]:
     """Tiles of a product, rows of A before columns of B; each adds up all parts of K.
 
-    ``part``: of K, what a layer takes at most; K is larger.  LayerError for K above 131072, or what
-    no AI RAM of ``ram_rows`` rows holds a part of.
+    ``part``: largest K of a layer; K is larger.  LayerError for K above 131072, or for a product
+    with a part that does not fit an AI RAM of ``ram_rows`` rows.
     """
     if k > DEEPEST:
         raise LayerError("BAD_SIZE", f"K = {k}, a product has {DEEPEST} at most")
@@ -141,9 +141,9 @@ def layers_of(tile: DeepTile) -> int:
 
 
 def append(network: Network, tile: DeepTile, a: npt.NDArray, b: npt.NDArray, *, last: bool) -> None:
-    """Append the layers of a tile; the first bytes of what the last of them gives are C's words.
+    """Append the layers of a tile; the output of the last one begins with C's words.
 
-    ``last``: of the network, whose result that is.
+    ``last``: it is the last tile of the network, and its output is the network's result.
     """
     sums = []
     for number, arg in enumerate(tile.products):
@@ -165,14 +165,14 @@ def append_sum(
     ram_rows: int = AI_RAM_ROWS,
     last: bool,
 ) -> None:
-    """Append layers that add up the words which ``sums`` stored, two layers or more.
+    """Append layers that add up the words stored by the layers ``sums``, two or more.
 
-    ``shape`` (C, H, 64) of the words as bytes, ``shape_of`` them.
+    ``shape``: (C, H, 64) of the words as bytes, from ``shape_of``.
     """
-    first: dict[Step, int] = {}  # the layer that brought a step's tables
+    first: dict[Step, int] = {}  # the first layer with a step's tables
 
     def add(step: Step, source: tuple[int, int] | None = None, *, store: bool = False) -> int:
-        """Append a layer: its first map is what a layer stored, from a byte on."""
+        """Append a layer; ``source``: its first map is a layer's stored map, from a byte on."""
         number = len(network.layers)
         arg = _layer(step, shape, ram_rows)
         arg = arg.replace(load_map=int(source is not None or step is MASKED), store_map=int(store))
@@ -198,7 +198,7 @@ def append_sum(
 
 
 def _layer(step: Step, shape: tuple[int, int, int], ram_rows: int) -> LayerArg:
-    """The layer of a step; maps lie one behind the other."""
+    """The layer of a step; maps are consecutive."""
     rows = shape[0] * shape[1]
     return LayerArg.make(
         *shape,
@@ -229,7 +229,7 @@ def _tables(
 
 
 def tile_storage_bytes(tile: DeepTile, align: int) -> int:
-    """Bytes of storage that a tile takes at most, each part aligned."""
+    """Upper bound of the storage bytes of a tile, each part aligned."""
     c, h, w = shape_of((tile.m.stop - tile.m.start) * (tile.n.stop - tile.n.start))
     size, adds = c * h * w, len(tile.ks) - 1
     blobs = [LIST_BYTES * layers_of(tile), *([size] * (4 * adds + 1)), *([2 * align] * 2 * adds)]

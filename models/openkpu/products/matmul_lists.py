@@ -27,7 +27,7 @@ from openkpu.products.matmul import Tile, matmul_operands, tables
 from openkpu.products.matmul_deep import DeepTile
 from openkpu.products.matmul_fp16 import NONE
 
-STORAGE = 1 << 28  # bytes that a list takes at most: what a simulator holds with ease
+STORAGE = 1 << 28  # most bytes of a list: a simulator holds them with ease
 WIDEST = 16  # bytes of the widest bus word: maps that are stored are aligned to the bus
 AnyTile = TypeVar("AnyTile", bound=Tile)
 Rows = tuple[int, int]  # of A: the first one, and the one behind the last

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks: what the device reaches, and what the commands cost."""
+"""Benchmarks: performance of the device, and run time of the commands."""

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device reaches, measured on the RTL: `make bench` (docs/performance.md 7).
+"""Performance of the device, measured on the RTL: `make bench` (docs/performance.md 7).
 
-K210 rows, single layers, products, element-wise work and pools, the project's own networks and,
-where the folder of published models is there, those: cycles, roofline, efficiency of each. Writes
-figures, tables and pictures into reports; ``--record`` keeps the figures that need no published
-model in bench_baseline.json, all tables in docs/benchmarks.md, and the time line of the yolo in
-docs/images. ``--quick`` runs a part that takes some minutes. Exit status 1 when a run
-failed, or a figure is more than 1 % worse than its record. ``--errors`` compares predicted cycles
-instead (bench_errors).
+K210 rows, single layers, products, element-wise work and pools, the project's own networks and, if
+their folder exists, the published models: cycles, roofline, efficiency of each. Writes figures,
+tables and pictures into reports; ``--record`` writes the figures that need no published model to
+bench_baseline.json, all tables to docs/benchmarks.md, and the time line of the yolo to docs/images.
+``--quick`` runs a part within some minutes. Exit status 1 when a run failed, or a figure is more
+than 1 % worse than its record. ``--errors`` compares predicted cycles instead (bench_errors).
 """
 
 import json
@@ -38,12 +37,12 @@ PICTURES = {
 }  # by the first part of a model's name
 PICTURE = "test1.jpg"
 NETWORKS = ("yolo20", "mobilenet075")  # task lists of layers that make_vectors has
-# 1x1 layers of many channels: what the tile buffer holds, and what it does not
+# 1x1 layers of many channels: inputs that fit the tile buffer, and inputs that do not
 WIDE_1X1 = {"face_detect_v0_16bit.model.bin", "detect5_v3.kmodel"}
 
 
 def own_runs(folder: Path) -> list[BenchRun]:
-    """Runs that need nothing but the checkout; ``folder`` gets their vectors."""
+    """Runs that need the checkout only; their vectors are written to ``folder``."""
 
     def vectors(group: str, config: str, bus: int, name: str = "") -> BenchRun:
         words = ["--vectors", str(folder / (name or group))]
@@ -76,12 +75,12 @@ def own_runs(folder: Path) -> list[BenchRun]:
 
 
 def network(folder: Path, name: str) -> str:
-    """Where the file of a network is, or is to be."""
+    """The path of a network's file."""
     return str(folder / f"{name}.npz")
 
 
 def quick(runs: Iterable[BenchRun]) -> list[BenchRun]:
-    """Those of the usual bus that take a few seconds each once their bench is built."""
+    """The runs on the usual bus that need a few seconds each once their bench is built."""
     chosen = {("targets", "small"), ("targets", "k210"), ("tasks", "k210"), ("networks", "small")}
     return [
         run
@@ -100,7 +99,7 @@ def published(folder: Path) -> list[Path]:
 def model_runs(folder: Path) -> list[BenchRun]:
     """The published models on ``k210``: by the host, as task lists, with the host moving maps.
 
-    Those of which a target speaks on ``small`` too, and two on the least arrays, by the host.
+    Models with a target for ``small`` run there, too, and two on the smallest arrays, by the host.
     """
     runs = []
     more = {"small": {goal.source.partition(",")[0] for goal in GOALS if goal.config == "small"}}
@@ -139,7 +138,7 @@ def prepare(folder: Path, runs: Iterable[BenchRun]) -> None:
 
 
 def reported(words: Sequence[str], report: Path) -> dict[str, Any] | None:
-    """The report of a command; None when it failed, whose last lines are then shown."""
+    """The report of a command; None when it failed, after printing its last lines."""
     report.unlink(missing_ok=True)
     words = [sys.executable, "-m", "openkpu", *words, "--report", str(report)]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
@@ -166,7 +165,7 @@ def predict_run(words: Sequence[str], config: str, report: Path) -> bench_tables
 
 
 def predictions(folder: Path, models: Path) -> dict[str, bench_tables.Figures | None]:
-    """Of the networks and the published models on every configuration."""
+    """Predictions of the networks and the published models on every configuration."""
     sources = {"digits": []}
     sources |= {name: ["--network", network(folder, name)] for name in NETWORKS}
     for model in published(models):
@@ -183,7 +182,7 @@ def predictions(folder: Path, models: Path) -> dict[str, bench_tables.Figures | 
 
 
 def time_lines(folder: Path, models: Iterable[Path], reports: Path) -> list[str]:
-    """bench_timeline_*.png of the yolo and of models on ``k210``; those that failed."""
+    """Draw bench_timeline_*.png of the yolo and of models on ``k210``; returns the failed ones."""
     yolo20, failed = network(folder, "yolo20"), []
     if not Path(yolo20).exists():
         bench_tables.network("yolo20").save(yolo20)
@@ -201,7 +200,7 @@ def time_lines(folder: Path, models: Iterable[Path], reports: Path) -> list[str]
 
 
 def worse(found: dict[str, Any], record: dict[str, Any]) -> list[str]:
-    """A line for each figure that takes over 1 % more cycles than its record, or has none."""
+    """A line for each figure with over 1 % more cycles than its record, or without a record."""
     lines = []
     for name, figures in found.items():
         for what, (cycles, *_) in figures.items():

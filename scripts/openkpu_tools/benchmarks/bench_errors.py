@@ -69,7 +69,7 @@ class PredictionCase:
 
     @property
     def near(self) -> bool:
-        """Within what the tests allow."""
+        """Within the limits of the tests."""
         share = LAYER_OFF if self.kind in LAYERS else MODEL_OFF
         return abs(self.predicted - self.rtl) <= max(CYCLES, share * self.rtl)
 
@@ -225,8 +225,8 @@ def of_random(count: int) -> list[PredictionCase]:
 
 
 def of_lists(count: int) -> list[PredictionCase]:
-    """So many random lists with a task of each kind on Verilator, half of which load or store their
-    maps; SimError."""
+    """``count`` random lists with a task of each kind on Verilator; half of the tasks load or store
+    their maps. SimError."""
     found, rng = [], np.random.default_rng(SEED)
     for number in range(count):
         name = LISTED[number % len(LISTED)]

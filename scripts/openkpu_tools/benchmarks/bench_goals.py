@@ -2,8 +2,8 @@
 """What was to be reached, and what was: the targets of `make bench` (docs/performance.md 5).
 
 A target is a number of cycles at most, or a share of the roofline at least, of one figure of one
-run. Where it is missed, the table says what the cycles of that figure went to, by the device's own
-counters, and for a whole model the fewest cycles that it can take (prediction/bound.py).
+run. Where it is missed, the table has the causes of the cycles, from the device's own counters, and
+for a whole model the lower bound of its cycles (prediction/bound.py).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 `make bench-continuous`: two networks on real scans, each discontinuous (every image started by the
 host) and continuous, at several memory latencies: cycles per inference, the bound max(cycles with
-all data on chip, bus cycles), the share of the transfers that is hidden; what the gate saves, in
+all data on chip, bus cycles), the share of the transfers that is hidden; the gate's savings in
 multiplications and in toggles of the multipliers' operands; and a time line of two inferences.
 Exit status: 0 every result was exact and the bound is met within 3 % at 0 wait states, else 1.
 
@@ -109,14 +109,14 @@ class Point:
     wait: int
     single: float  # cycles per inference, discontinuous
     stream: float  # continuous, steady state
-    on_chip: int  # cycles of an inference without those that wait for the bus
+    on_chip: int  # cycles of an inference without waits for the bus
     bus: float  # cycles with a transfer on the bus, per inference of the steady state
     hidden_single: float  # share of the transfer time in which the array did not wait ...
     hidden: float  # ... continuous
 
     @property
     def bound(self) -> float:
-        """What the steady state could reach."""
+        """Lower bound of the steady state."""
         return max(self.on_chip, self.bus)
 
 
@@ -159,8 +159,8 @@ def gated(case: Case) -> tuple[int, int, int]:
 
 
 def saving(case: Case, with_gate: launch.Event, without: launch.Event) -> list[int]:
-    """Per inference: multiplications, those that the gate skips for a negative pixel and for a
-    zero, operand bits that toggle, and those without the gate."""
+    """Per inference: multiplications, multiplications skipped by the gate for a negative pixel and
+    for a zero, operand bits that toggle with the gate, and without it."""
     if with_gate["probe"]["idle_toggles"] or not without["probe"]["idle_toggles"]:
         raise SystemExit("operands toggle without a multiplication, or never do")
     toggles = with_gate["probe"]["toggles"], without["probe"]["toggles"]

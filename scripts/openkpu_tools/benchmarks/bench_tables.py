@@ -93,8 +93,8 @@ def figures(report: dict[str, Any]) -> Figures:
 def causes(report: dict[str, Any], layer: dict[str, Any]) -> dict[str, float]:
     """Percent of the cycles of a layer, or of the sum of layers, that went to what.
 
-    Cycles in which the array worked are split: as many as its multiplications need with every
-    multiplier at work, and those that its shape costs (docs/performance.md 4).
+    Cycles in which the array worked are split: the cycles that its multiplications need with every
+    multiplier busy, and the cycles lost to its shape (docs/performance.md 4).
     """
     config = configs.load_config(report["config"])
     busy = _share(layer, WORK)
@@ -297,7 +297,7 @@ def _share(totals: dict[str, Any], cause: str) -> float:
 
 
 def draw_bench_plots(reports: Mapping[BenchRun, dict[str, Any]], folder: Path) -> None:
-    """bench_roofline.png: layers by what they need; bench_stalls.png: where cycles go, by run."""
+    """bench_roofline.png: layers by their bound; bench_stalls.png: cycles by cause and run."""
     import matplotlib
 
     matplotlib.use("Agg")

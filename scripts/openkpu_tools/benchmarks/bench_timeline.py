@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Picture of a whole model on its time line, from the report of `openkpu predict`.
 
-Each layer is as wide as its cycles and divided by what they went to, in percent: its area is its
-cycles. Below it are the maps that the device loads and stores, as long as they take the bus.
+Each layer is as wide as its cycles and divided by their causes, in percent: its area is its cycles.
+Below it are the maps that the device loads and stores, for as long as they occupy the bus.
 """
 
 import itertools
@@ -77,7 +77,7 @@ def draw_timeline(report: dict[str, Any], title: str, path: Path) -> None:
         elif share >= UPRIGHT:
             looks |= {"rotation": 90, "fontsize": 6}
             axis.text(place, 20, f"{layer['name']} {layer['kind']}", **looks)
-    for last in list(itertools.accumulate(report["runs"]))[:-1]:  # the host goes on
+    for last in list(itertools.accumulate(report["runs"]))[:-1]:  # the host continues
         axis.axvline(ends[last - 1], color="black", linewidth=0.7)
     for row, (way, spans) in enumerate(map_moves(report).items()):
         bus.broken_barh(spans, (row - 0.35, 0.7), color=COLOURS["bus"])

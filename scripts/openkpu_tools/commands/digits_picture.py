@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digits of a run as a picture: scans with what they were taken for, and where cycles went."""
+"""The digits of a run as a picture: scans with their classes, and the causes of the cycles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ZOOM, GAP, TEXT, BAR = 10, 8, 14, 18  # pixels: of a pixel of a scan; between th
 
 
 def causes(records: Sequence[LayerRecord]) -> dict[str, int]:
-    """Cycles of some runs of a layer by cause; their sum is what they took."""
+    """Cycles of some runs of a layer by cause; their sum is the total."""
     stalls = {cause: sum((r.stalls or {}).get(cause, 0) for r in records) for cause in STALLS}
     return {WORK: sum(r.cycles or 0 for r in records) - sum(stalls.values()), **stalls}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the options of the commands that read a model have to be."""
+"""Checks of the options of commands that read a model."""
 
 import argparse
 

@@ -33,14 +33,14 @@ def run(args: argparse.Namespace) -> bool:
     answers = np.array([digits.classify(network.run(image).y) for image in test.pixels])
     labels, classes = test.labels, list[int]()
 
-    def told(done: run_network.Inference) -> str:
+    def describe(done: run_network.Inference) -> str:
         classes.append(digits.classify(done.y))
         true = int(labels[done.number])
         said = line(done.number, classes[-1], true, done.cycles, done.wrong)
         return shown_with(test.images[done.number, 0], said)
 
     pixels = test.pixels[:count]
-    records, per_inference, good = run_network.run_inferences(args, network, pixels, told)
+    records, per_inference, good = run_network.run_inferences(args, network, pixels, describe)
     shown = np.array(classes)
     exact = float_model.predict_classes(digits.load_float(), test.images)
     print("\naccuracy")

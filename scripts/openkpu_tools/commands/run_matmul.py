@@ -109,7 +109,7 @@ def tiles_of(
 
 
 def amount(tiles: list[Tile], lists: list[list[Tile]]) -> str:
-    """How many layers there are, and in how many lists where that is not one layer."""
+    """The number of layers, and of lists unless there is one layer only."""
     layers = sum(map(matmul_lists.layers_of, tiles))
     if layers == 1:
         return "1 layer"
@@ -158,7 +158,7 @@ def run(args: argparse.Namespace) -> bool:
 
 
 def _differences(a: Matrix, b: Matrix, c: npt.NDArray) -> tuple[int, str]:
-    """(elements of C that are wrong, what they were compared with)."""
+    """(number of wrong elements of C, name of the reference)."""
     if a.dtype != np.float16:
         product = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)  # modulo 2^32
         return int((c != product).sum()), "numpy's A @ B"
@@ -175,11 +175,11 @@ def _list(
     check_network(network, args.config)
     image = matmul_lists.input_of(tiles, a, b)
 
-    def told(done: Inference) -> str:
+    def describe(done: Inference) -> str:
         matmul_lists.put(c, tiles, done.stored, done.y)
         return "\n".join(lines(tiles, done))
 
-    found, counters, right = run_inferences(args, network, image[None], told)
+    found, counters, right = run_inferences(args, network, image[None], describe)
     more = network_summary(args, network, found, counters) if counters else {}
     return found, counters, right, more
 
@@ -187,20 +187,20 @@ def _list(
 def lines(tiles: list[Tile], done: Inference) -> list[str]:
     """A line for each tile of a list: its rows and columns, cycles, how many bytes differ.
 
-    The last tile has what the layers before leave of the whole, its way to storage included.
+    The last tile has the remainder of the total cycles, including the store of its result.
     """
     wrong = [layer.mismatching_bytes for layer in done.layers[:-1]]
     wrong.append(done.wrong - sum(wrong))
     cycles: list[int | None] = [layer.cycles for layer in done.layers[:-1]]
     last = done.cycles
     cycles.append(last if last is None else last - sum(count or 0 for count in cycles))
-    told, at = [], 0
+    text, at = [], 0
     for tile, end in zip(tiles, matmul_lists.results_of(tiles), strict=True):
         took, differ = cycles[at : end + 1], sum(wrong[at : end + 1])
         at = end + 1
         total = None if None in took else sum(count or 0 for count in took)
-        told.append(
+        text.append(
             f"rows {tile.m.start}-{tile.m.stop - 1}, columns {tile.n.start}-{tile.n.stop - 1}"
             f"{verdict(total, differ)}"
         )
-    return told
+    return text

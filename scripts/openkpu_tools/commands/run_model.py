@@ -137,7 +137,7 @@ class Job:
         return runs
 
     def prefix(self, number: int) -> str:
-        """What stands before a layer's name when there are several pictures."""
+        """The prefix of a layer's name when there are several pictures."""
         return f"{Path(self.runs[number].title).stem}/" if len(self.runs) > 1 else ""
 
     @property
@@ -297,7 +297,7 @@ def ways(args: argparse.Namespace) -> dict[str, str | None]:
 
 
 def show(job: Job, one: Run) -> None:
-    """What the model says: boxes, classes, or the range of its output."""
+    """The model's result: boxes, classes, or the range of its output."""
     args = job.args
     print(f"\n{one.title}")
     if args.functions:

@@ -35,7 +35,7 @@ Counters = list[dict[str, int]]
 
 @dataclasses.dataclass(frozen=True)
 class Inference:
-    """What came of an input map."""
+    """Results of one input map."""
 
     number: int
     y: npt.NDArray[np.uint8]  # bytes (n,) of the result, as it lies in storage
@@ -45,7 +45,7 @@ class Inference:
     stored: dict[int, npt.NDArray[np.uint8]]  # bytes (n,) of maps in storage (store_map), by layer
 
 
-Told = Callable[[Inference], str]  # the lines that the reader sees
+Describe = Callable[[Inference], str]  # makes the printed lines of an inference
 
 
 def load_maps(path: str | Path, shape: tuple[int, int, int]) -> npt.NDArray[np.uint8]:
@@ -87,12 +87,12 @@ def run(args: argparse.Namespace) -> bool:
     )
     results: list[npt.NDArray[np.uint8]] = []
 
-    def told(done: Inference) -> str:
+    def describe(done: Inference) -> str:
         results.append(done.y)
         said = network_results.result_line(network_results.result_values(network, done.y))
         return f"map {done.number:>3}{verdict(done.cycles, done.wrong)}  {said}"
 
-    records, per_inference, good = run_inferences(args, network, images, told)
+    records, per_inference, good = run_inferences(args, network, images, describe)
     more = network_summary(args, network, records, per_inference)
     if args.output and results:
         with writing(args.output) as stream:
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> bool:
 
 
 def verdict(cycles: int | None, wrong: int) -> str:
-    """The end of a line: cycles and how many bytes differ; of the golden model alone nothing."""
+    """The end of a line: cycles and how many bytes differ; empty for the golden model."""
     if cycles is None:
         return ""
     return f"  {cycles:>8} cycles  {f'{wrong} bytes differ' if wrong else 'ok'}"
@@ -137,29 +137,29 @@ def golden_records(
 
 
 def run_inferences(
-    args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], told: Told
+    args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], describe: Describe
 ) -> tuple[list[report.LayerRecord], Counters, bool]:
-    """(records, counters per inference, everything matched); ``told`` gives each map's lines.
+    """(records, counters per inference, everything matched); ``describe`` makes each map's lines.
 
-    On the simulator, or with ``args.golden`` on the golden model, which counts nothing.
+    On the simulator, or with ``args.golden`` on the golden model, which counts no cycles.
     """
     if not args.golden:
-        return simulate_network(args, network, images, told)
+        return simulate_network(args, network, images, describe)
     runs, many = [network.run(image) for image in images], len(network.layers)
     records = golden_records(args, network, runs)
     for number, one in enumerate(runs):
         here = records[many * number : many * (number + 1)]
         stored = matmul_lists.maps_of(one, network)
-        print(told(Inference(number, one.stored, None, 0, here, stored)))
+        print(describe(Inference(number, one.stored, None, 0, here, stored)))
     return records, [], True
 
 
 def simulate_network(
-    args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], told: Told
+    args: argparse.Namespace, network: Network, images: npt.NDArray[np.uint8], describe: Describe
 ) -> tuple[list[report.LayerRecord], Counters, bool]:
     """As ``run_inferences``, on the simulator.
 
-    Compared are the map of each layer in the AI RAM, maps that layers store, and the results.
+    Compares the map of each layer in the AI RAM, the maps that layers store, and the results.
     """
     records: list[report.LayerRecord] = []
     per_inference: Counters = []
@@ -171,7 +171,7 @@ def simulate_network(
 
     def on_event(event: launch.Event) -> None:
         if event["event"] == "beat":
-            # of the image at work as much as those before let expect
+            # progress of the current image, estimated from the mean of the previous ones
             each = np.mean([one["total"] for one in per_inference]) if per_inference else least
             done = event["index"] + min(event["cycles"] / each, 1.0)
             bar.show(done, f"image {event['index']}, cycle {event['cycles']}")
@@ -209,7 +209,7 @@ def simulate_network(
         wrong = event["mismatching_bytes"] + sum(r.mismatching_bytes for r in here[:-1])
         bytes_of = {i: np.array(found["y"], dtype=np.uint8) for i, found in maps.items()}
         y, cycles = np.array(event["y"], dtype=np.uint8), event["inference"]["total"]
-        progress.line(told(Inference(number, y, cycles, wrong, here, bytes_of)))
+        progress.line(describe(Inference(number, y, cycles, wrong, here, bytes_of)))
         for line in differences(event, maps):
             progress.line(f"  {line}")
         state["good"] &= not (wrong or any(r.mismatching_bytes for r in here))
@@ -223,7 +223,7 @@ def simulate_network(
 
 
 def differences(event: launch.Event, maps: dict[int, launch.Event]) -> list[str]:
-    """What is wrong in an ``image`` event, and in the ``stored`` events of its layers."""
+    """The differences in an ``image`` event, and in the ``stored`` events of its layers."""
     places = [
         *((f"L{layer['index']:02d}", layer) for layer in event["layers"]),
         *((f"map of L{i:02d} in storage", found) for i, found in maps.items()),

@@ -61,7 +61,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
 
 
 def old() -> list[str]:
-    """Tables that are not what the records give."""
+    """Tables that differ from the records."""
     return [
         f"{page}, {name}"
         for page, name, make in TABLES

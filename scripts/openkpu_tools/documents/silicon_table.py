@@ -16,7 +16,7 @@ from openkpu_tools.flows import fpga, silicon_record, synth
 from openkpu_tools.flows.asic import flow as asic
 from openkpu_tools.flows.asic import power
 
-NETWORK = "yolo20"  # whose efficiency stands in the README
+NETWORK = "yolo20"  # the README has its efficiency
 # what others published: name, MACs, part, LUT, DSP, block RAM, source
 PUBLISHED = [
     (

@@ -65,7 +65,7 @@ def wave(values: Sequence[str], words: Mapping[str, str] | None) -> dict[str, An
 
 
 def shown(rows: Rows) -> tuple[list[int], set[int]]:
-    """(cycles to draw, those that stand for a longer stretch): where nothing changes for more than
+    """(cycles to draw, cycles that replace a longer stretch): where no signal changes for more than
     ``QUIET`` cycles, the rest of the stretch is left out."""
     columns = list(zip(*rows.values(), strict=True))
     kept, gaps, same = [0], set(), 0

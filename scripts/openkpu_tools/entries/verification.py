@@ -28,7 +28,7 @@ DEVICE_TESTS = "sim verilator test registers coverage"
 
 
 class _Tests(argparse.Action):
-    """Paths and options of pytest, the first of which is a file or folder."""
+    """Paths and options of pytest; the first word is a file or folder."""
 
     def __call__(self, parser, namespace, values, option_string=None) -> None:
         if values and not values[0].startswith("-"):

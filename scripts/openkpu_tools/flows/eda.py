@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that map, place and time the device: run one and report its progress.
 
-They take minutes to hours. A line reports every minute what they do and for how long (every second
-and in place on a terminal), and a program that hangs is stopped.
+They run for minutes to hours. A line every minute reports the current step and its time (every
+second and in place on a terminal), and a program that hangs is stopped.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from pathlib import Path
 from openkpu.checkout import ROOT
 from openkpu_tools import command, rtl
 
-HOURS = 6.0  # a net against a router that never ends; the slowest run that ended took one
+HOURS = 6.0  # limit for a router that never ends; the slowest complete run needed one hour
 PASSES = re.compile(r"^\d+\.\d+\. Executing (\w+) pass")  # Yosys on its way through `synth`
 NEVER = re.compile("(?!)")
 REFUSED = re.compile(r"Module `\\\\?(ILLEGAL_\w+)' referenced")
@@ -24,11 +24,11 @@ WRONG = re.compile(r"^error", re.IGNORECASE)  # OpenSTA says so and ends with st
 
 
 class ToolError(RuntimeError):
-    """A program failed or did not end; the message names it and is what it said."""
+    """A program failed or did not end; the message has its name and its own message."""
 
 
 class Minutes(rtl.Ticker):
-    """Who waits for an hour reads a line a minute; nobody does where ``what`` is empty."""
+    """Prints a line a minute for a user who waits; no line if ``what`` is empty."""
 
     EVERY = 60.0
 
@@ -42,7 +42,7 @@ def rtl_sources() -> list[str]:
 
 
 def bridge_sources() -> list[str]:
-    """Those of them that are around openkpu_top: bridges, and the tops with other buses."""
+    """The RTL files around openkpu_top: bridges, and the tops with other buses."""
     tops = ("rtl/openkpu_axi.v", "rtl/openkpu_apb.v")
     return [name for name in rtl_sources() if name.startswith("rtl/bus/") or name in tops]
 
@@ -54,7 +54,7 @@ def program_beside(name: str) -> str:
 
 @contextlib.contextmanager
 def net(process: subprocess.Popen) -> Iterator[threading.Event]:
-    """Kill ``process`` when it has not ended after HOURS; the event reports that it was."""
+    """Kill ``process`` when it has not ended after HOURS; the event reports the kill."""
     hung = threading.Event()
 
     def stop() -> None:
@@ -75,12 +75,12 @@ def run_tool(
     folder: Path,
     doing: str,
     stage: re.Pattern = NEVER,
-    tell: re.Pattern = NEVER,
+    echo: re.Pattern = NEVER,
 ) -> str:
     """Output of a program that runs in ``folder``; ToolError when it fails or does not end.
 
-    ``doing``: its work, as reported to the reader; nothing when empty. Lines that match ``stage``
-    say in their group how far it is, those that match ``tell`` are printed as they come.
+    ``doing``: its work, as reported to the user; nothing when empty. The group of lines that match
+    ``stage`` is the progress; lines that match ``echo`` are printed as they come.
     """
     name, said = Path(words[0]).name, []
     with (
@@ -99,7 +99,7 @@ def run_tool(
             said.append(line)
             if found := stage.search(line):
                 ticker.what = f"{doing}: {found[1]}"
-            if tell.search(line):
+            if echo.search(line):
                 ticker.progress.line(f"  {line.strip()}")
         status = process.wait()
     ticker.progress.clear()
@@ -113,7 +113,7 @@ def run_tool(
 
 
 def check_elaborated(error: ToolError, parameters: Mapping[str, int]) -> None:
-    """UsageError where Yosys misses the module by which the RTL refuses its parameters."""
+    """UsageError if Yosys reports the missing module with which the RTL refuses its parameters."""
     if found := REFUSED.search(str(error)):
         given = " ".join(f"{name}={value}" for name, value in parameters.items())
         raise command.UsageError(f"the RTL refuses {given}: {found[1]}") from error

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prove that synthesis kept what the RTL says, box by box.
+"""Prove that synthesis preserves the function of the RTL, box by box.
 
-Each module of a configuration is compared with what Yosys's `synth` makes of it: every register and
-every output, by induction. Instances and products inside are cut out on both sides: what goes into
-them is compared, what comes out of them is taken as equal, so that the boxes together are the
-device. Memories of rtl/lib are not compared; they and the products become cells of their own, which
-the run of the netlist (gates.py) covers. Prints the proven points of each module and the
-names of those that are open; exit status 1 when one is.
+Each module of a configuration is compared with its netlist from Yosys's `synth`: every register and
+every output, by induction. Instances and products inside are cut out on both sides: their inputs
+are compared, their outputs are assumed equal, so that the proofs of all boxes cover the device.
+Memories of rtl/lib are not compared; they and the products become cells of their own, which
+the run of the netlist (gates.py) covers. Prints the number of proven points of each module and the
+names of the open ones; exit status 1 when one is open.
 """
 
 import dataclasses
@@ -33,15 +33,15 @@ CUT = ("$mul",)  # cells of Yosys that are cut out as instances are, unless a fa
 FLIP_FLOP = re.compile(r"\$(dff|ff|_DFF_[NP]_|_FF_)$")  # after dffunmap
 INSIDE, UPPER = " inside", " upper bits"  # added to a name: its bits of these kinds
 SIMPLE, INDUCT = "equiv_simple", "equiv_induct"
-# Tried one after the other, each with all names or with those that are left of the one before. The
-# first is enough for most modules. An induction over all names that it cannot prove, 700 of them in
-# pool_columns, does not end; over few it may help. What SIMPLE proves is no assumption of INDUCT.
+# Tried in order, each with all names or with those that the previous method left open. The first is
+# enough for most modules. An induction over all names that it cannot prove, 700 of them in
+# pool_columns, does not end; over few it may help. INDUCT does not assume the points of SIMPLE.
 METHODS = ([SIMPLE], False), ([SIMPLE, INDUCT], False), ([SIMPLE, INDUCT], True), ([INDUCT], True)
 
 
 @dataclasses.dataclass(frozen=True)
 class ModuleVerdict:
-    """What came of a module."""
+    """Result of a module."""
 
     module: str
     proven: int
@@ -121,13 +121,12 @@ def registers(module: dict) -> set[int]:
 
 
 def required(gold: dict) -> set[int]:
-    """Nets that are stored or go out."""
+    """Nets of registers and outputs."""
     return registers(gold) | {bit for port in outputs(gold) for bit in port["bits"]}
 
 
 def removed(gate: dict) -> set[int]:
-    """Nets that have a name, but that nothing drives and nothing reads: bits of registers that
-    synthesis took away, for nobody asked for them."""
+    """Named nets without a driver and a reader: unused register bits that synthesis removed."""
     used = {bit for port in gate["ports"].values() for bit in port["bits"]}
     for cell in gate["cells"].values():
         used |= {bit for bits in cell["connections"].values() for bit in bits}
@@ -137,16 +136,16 @@ def removed(gate: dict) -> set[int]:
 
 
 def outputs(module: dict) -> list[dict]:
-    """Its ports that go out."""
+    """Its output ports."""
     return [port for port in module["ports"].values() if port["direction"] == "output"]
 
 
 def paired(gold: dict, gate: dict, dropped: set[str]) -> tuple[dict, list[str]]:
-    """A module of both with a cell $equiv for each pair; the name that each pair is of.
+    """A module of both with a cell $equiv for each pair; the name of each pair.
 
-    Pairs are the bits of one name, ``dropped`` ones left out. What the netlist reads of a pair is
-    the RTL's bit; the RTL itself reads nothing of the netlist, so that no proof goes in a circle:
-    along the netlist, from inputs and registers on, each pair follows from those before it.
+    Pairs are the bits of one name, except ``dropped`` ones. The netlist reads the RTL's bit of a
+    pair; the RTL reads no net of the netlist, so that no proof is circular: along the netlist, from
+    inputs and registers on, each pair follows from the pairs before it.
     """
     shift, inputs = numbers(gold), {}
     for name, port in gate["ports"].items():
@@ -169,7 +168,7 @@ def paired(gold: dict, gate: dict, dropped: set[str]) -> tuple[dict, list[str]]:
             raise ValueError(f"port {name} is another one in the netlist")
         gone = len(nets[name]) - len(other)
         for place, (left, right) in enumerate(zip(nets[name], other + ["0"] * gone, strict=True)):
-            # upper bits that are always 0, or that nothing reads, are taken away
+            # upper bits that are always 0, or that nothing reads, are removed
             called = name if left in needed else name + INSIDE
             called = called if place < len(other) else name + UPPER
             pair = left, own(right)
@@ -213,7 +212,7 @@ def paired(gold: dict, gate: dict, dropped: set[str]) -> tuple[dict, list[str]]:
 
 
 def drives(cell: dict, pin: str) -> bool:
-    """A pin is an output."""
+    """Whether a pin is an output."""
     return cell["port_directions"][pin] == "output"
 
 
@@ -256,9 +255,9 @@ def compare_module(module: dict, name: str, number: int, folder: Path) -> Module
             json.loads((folder / f"{number}_{side}.json").read_text())["modules"]["compared"]
             for side in ("gold", "gate")
         )
-        # Names inside help the proof, but synthesis may give one to another function, and an upper
-        # bit that is gone need not have been 0: what is open of those is dropped, then all of them.
-        # What is stored or goes out stays.
+        # Internal names help the proof, but synthesis may give one to another function, and a
+        # removed upper bit need not have been 0: open pairs of these kinds are dropped, then all of
+        # them. Pairs of registers and outputs stay.
         dropped: set[str] = set()
         methods = list(METHODS)
         inside = {name + INSIDE for name in gold["netnames"]}
@@ -274,7 +273,7 @@ def compare_module(module: dict, name: str, number: int, folder: Path) -> Module
             if not opened:
                 return verdict(proven)
             more = opened & inside
-            if INDUCT in commands:  # upper bits that are 0 from some cycle on are its work
+            if INDUCT in commands:  # it proves upper bits that are 0 from some cycle on
                 more = more or opened & upper
             if not more and len(methods) > 1:
                 methods = methods[1:]

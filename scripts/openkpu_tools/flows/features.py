@@ -2,10 +2,10 @@
 """What each feature costs: LUTs, DSPs, block RAMs of an ECP5, and predicted cycles.
 
 The configuration is mapped as it is, then once for each setting in SETTINGS that it does not have
-and the RTL allows, one parameter changed at a time. A mapping takes minutes, so they run one after
-the other, and what is finished is kept in reports/features/<configuration>.json under a digest of
-the RTL, the mapper and the parameters: the command goes on where it was interrupted, and maps again
-only what has changed. ``--params`` maps these settings alone. ``--record`` keeps the table for
+and the RTL allows, one parameter changed at a time. A mapping needs minutes, so they run in
+sequence, and finished ones are kept in reports/features/<configuration>.json under a digest of the
+RTL, the mapper and the parameters: the command resumes where it was interrupted, and repeats only
+mappings that have changed. ``--params`` maps these settings alone. ``--record`` keeps the table for
 docs/silicon.md, which shows it as long as the RTL is the one that was mapped.
 """
 

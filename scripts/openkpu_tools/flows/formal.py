@@ -269,7 +269,7 @@ def page(verdicts: list[Verdict]) -> str:
 
 @contextlib.contextmanager
 def workers(jobs: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads; what ends the block early ends what they run, too."""
+    """Threads; an early end of the block also ends the programs that they run."""
     with ThreadPoolExecutor(jobs) as pool:
         try:
             yield pool
@@ -335,7 +335,7 @@ def run_faults(chosen: list[Proof], jobs: int) -> int:
         proof, fault = pair
         if fault is None:
             return prove(proof, modes=("prove", "bmc"))
-        # from the reset on: what the fault does must really happen
+        # from the reset on: the effect of the fault must be reachable
         whole = dataclasses.replace(proof, bounded=("*",), bounded_depth=proof.cover_depth)
         return prove(whole, fault, modes=("bmc",))
 

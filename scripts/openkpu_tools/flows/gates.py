@@ -56,8 +56,8 @@ def lower(
 ) -> list[Path]:
     """Sources of a module of ECP5 cells in Yosys's JSON, as they are simulated; in ``folder``.
 
-    ``loaded``: block RAMs start with what the configuration loads; otherwise all memories start
-    unknown. ToolError for a cell that has no model.
+    ``loaded``: block RAMs start with the contents from the configuration; otherwise all memories
+    start unknown. ToolError for a cell that has no model.
     """
     for cell in module["cells"].values():
         every = cell["parameters"]

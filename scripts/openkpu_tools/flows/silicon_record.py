@@ -33,7 +33,7 @@ def load_figures(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def expect(file: Path, name: str, baseline: bool) -> None:
-    """Raises UsageError when ``baseline`` is asked and ``file`` knows nothing of ``name``."""
+    """Raises UsageError when ``baseline`` is set and ``file`` has no record of ``name``."""
     known = sorted(load_figures(file))
     if baseline and name not in known:
         raise command.UsageError(

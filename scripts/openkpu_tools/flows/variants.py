@@ -54,7 +54,7 @@ class Variant:
 
 
 def variant(config: configs.Config, changes: Changes) -> Variant:
-    """UsageError for a name that there is not, or twice, and for what the RTL refuses."""
+    """The variant; UsageError for an unknown or repeated name, and for values the RTL refuses."""
     found: dict[str, int] = {}
     for name, value in changes:
         if name not in KEYS and name not in BESIDE:

@@ -3,9 +3,9 @@
 
 For every NAME.onnx of the folder: compile it for the K210, with NAME.calib.npy (samples, C, H, W;
 bytes) as calibration data, into NAME.kmodel. For every NAME.kmodel: run the vendor's simulator on
-NAME.in.npy and write NAME.out.npy. What fails leaves NAME.err with the reason. NAME.busy stands
-while a file is at work, so that the caller knows what a crash was about. Needs nothing of the
-project and nothing but numpy and nncase.
+NAME.in.npy and write NAME.out.npy. A failure writes its reason to NAME.err. NAME.busy exists while
+a file is being processed, so that the caller can assign a crash to its file. Needs numpy and nncase
+only, no module of the project.
 """
 
 import glob

@@ -4,7 +4,7 @@
     python -m openkpu_tools.foreign.train_digits            train, quantise, write
     python -m openkpu_tools.foreign.train_digits --data     fetch the scans (needs scikit-learn)
     python -m openkpu_tools.foreign.train_digits --large    the large network (scans of 128 x 128)
-    python -m openkpu_tools.foreign.train_digits --check    accuracies of what is committed
+    python -m openkpu_tools.foreign.train_digits --check    accuracies of the committed files
 
 Deterministic for a given numpy and BLAS; another BLAS may round differently and give other weights.
 """
@@ -34,7 +34,7 @@ Params = dict[str, np.ndarray]
 def fetch_data() -> None:
     """Write digits.npz: scans, labels and the split, from scikit-learn."""
     try:
-        # of the group train, which no other command sets up
+        # from the group train, which no other command sets up
         from sklearn.datasets import load_digits  # pyright: ignore[reportMissingImports]
     except ImportError:
         sys.exit("scikit-learn is needed for --data: make setup GROUPS=train")
@@ -92,7 +92,7 @@ def gradients(params: Params, images: np.ndarray, labels: np.ndarray) -> tuple[f
             )
             grads[f"{name}_b"] = flat.sum(axis=0)
             turned = weight[:, :, ::-1, ::-1].transpose(1, 0, 2, 3)
-            if name != "conv1":  # nobody asks for the gradient at the image
+            if name != "conv1":  # the gradient at the image is not used
                 back = fm.conv3x3(back, turned, np.zeros(len(turned), back.dtype)) * (x > 0)
         else:
             grads[f"{name}_w"] = back.T @ x.reshape(len(x), -1)
@@ -126,11 +126,12 @@ def descend(
     epochs: int,
     batch: int,
     rate: float,
-    told: int = 10,
+    report_every: int = 10,
 ) -> Params:
     """Adam with a falling rate and a little weight decay, on shifted scans; ``params`` are changed.
 
-    ``gradients``: (params, scans, labels) -> loss and gradients. A line every ``told`` epochs.
+    ``gradients``: (params, scans, labels) -> loss and gradients. Prints a line every
+    ``report_every`` epochs.
     """
     first = {key: np.zeros_like(value) for key, value in params.items()}
     second = {key: np.zeros_like(value) for key, value in params.items()}
@@ -151,7 +152,7 @@ def descend(
                 spread = np.sqrt(second[key] / (1 - 0.999**step)) + 1e-8
                 change = now * (mean / spread + 1e-3 * params[key])
                 params[key] -= change.astype(params[key].dtype)
-        if epoch % told == told - 1:
+        if epoch % report_every == report_every - 1:
             print(f"epoch {epoch + 1:3d}  loss {np.mean(losses):.4f}", flush=True)
     return params
 
@@ -178,7 +179,7 @@ def train_large(training: digits.Digits, test: digits.Digits) -> int:
     def at_large(params: Params, images: np.ndarray, labels: np.ndarray) -> tuple[float, Params]:
         return gradients(params, enlarged(images), labels)
 
-    descend(params, at_large, training, rng, epochs=4, batch=16, rate=1e-3, told=1)
+    descend(params, at_large, training, rng, epochs=4, batch=16, rate=1e-3, report_every=1)
     network = quantise(params, enlarged(training.images[:64]))
     network.save(digits.LARGE_NETWORK)
     images, labels = test.images[:100], test.labels[:100]

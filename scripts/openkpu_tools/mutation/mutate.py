@@ -4,8 +4,8 @@
 One build of a bench holds all mutants (mutate_schemata.py); which one lives is said when a
 simulation starts. Benches of the module are asked first, then further sizes of the benches
 (tests of the nightly run), then the device; the first test that fails kills the mutant.
-Results are kept as they come, so that a repeated command goes on where it ended; ``--record`` puts
-those that were used into the repository, so that the next commit judges anew only what has changed.
+Results are saved as they arrive, so that a repeated command resumes where it ended; ``--record``
+writes the results used to the repository, so that the next commit judges changed mutants only.
 Exit status 1 when a mutant survives where none may, or the score is below the goal.
 """
 

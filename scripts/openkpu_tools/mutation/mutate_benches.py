@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which bench judges mutants of which module: tb/mutation/benches.toml, read and checked."""
+"""The assignment of modules to the benches that judge their mutants: tb/mutation/benches.toml."""
 
 import hashlib
 import os
@@ -59,7 +59,7 @@ def _benches(
     name: str,
     test: str = "",
     modules: Sequence[str] = (),
-    sims: Sequence[str] = ("verilator",),  # Icarus, which knows the unknown, after the faster one
+    sims: Sequence[str] = ("verilator",),  # Icarus, which simulates x, after the faster one
     choose: str = "",
     seed: int | None = None,
     nightly: bool = False,

@@ -31,7 +31,7 @@ class Store:
     """Answers of earlier runs and of this one, in a file that only grows.
 
     ``recorded``: a file of the repository with the answers that an earlier run has used. A key is a
-    digest of what the answer depends on, so such an answer is as good as one of this run.
+    digest of the answer's inputs, so such an answer is as good as one of this run.
     """
 
     def __init__(self, file: Path, recorded: Path | None = None) -> None:
@@ -57,7 +57,7 @@ class Store:
                 stream.write(_line(key, answer))
 
     def record(self, file: Path, whole: bool) -> None:
-        """Write what was used; after a run that is not ``whole`` what stands there stays, too."""
+        """Write the answers used; after a run that is not ``whole`` the old ones stay, too."""
         rows = self.used if whole else self.recorded | self.used
         file.write_text("".join(_line(k, rows[k]) for k in sorted(rows)), encoding="utf-8")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Verilog file with one module as a syntax tree of pyslang, and where its nodes stand in it."""
+"""A Verilog file with one module as a syntax tree of pyslang, with the positions of its nodes."""
 
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
@@ -31,16 +31,16 @@ Node: TypeAlias = Any
 
 
 class SyntaxTrouble(ValueError):
-    """The file is no Verilog that pyslang takes: one line."""
+    """pyslang cannot parse the file: one line."""
 
 
 def is_node(thing: Any) -> TypeGuard[Node]:
-    """Is it a node, and no token, comma or nothing?"""
+    """Is it a node, rather than a token, a comma or None?"""
     return isinstance(thing, syntax.SyntaxNode)
 
 
 def kind_of(node: Node) -> str:
-    """Its kind; nothing for what is no node."""
+    """Its kind; empty unless it is a node."""
     return node.kind.name if is_node(node) else ""
 
 
@@ -57,15 +57,15 @@ def bare(node: Node) -> Node:
 
 
 def nodes(listed: Node) -> list[Node]:
-    """The nodes of a list that has commas as well."""
+    """The nodes of a list, without its commas."""
     return [node for node in listed if is_node(node)]
 
 
 class Source:
     """The one module of a file, ``data``.
 
-    ``name``: how the file is called in messages. ``includes``: folder of the headers. SyntaxTrouble
-    when the file does not parse or holds another number of modules than one.
+    ``name``: of the file in messages. ``includes``: folder of the headers. SyntaxTrouble when the
+    file does not parse or does not hold exactly one module.
     """
 
     def __init__(self, data: bytes, name: str, includes: Path) -> None:
@@ -90,11 +90,11 @@ class Source:
         self.called = self.module.header.name.valueText
 
     def text(self, start: int, end: int) -> str:
-        """What stands there."""
+        """The text from ``start`` to ``end``."""
         return self.data[start:end].decode()
 
     def range(self, node: Node) -> tuple[int, int] | None:
-        """Where a node stands in the file; None for one inside of a macro."""
+        """The position of a node in the file; None for one inside of a macro."""
         start, end = node.sourceRange.start, node.sourceRange.end
         ranges = []
         for at in (start, end):
@@ -124,17 +124,17 @@ class Source:
         return text if simple or kind_of(node).startswith("Unary") else f"({text})"
 
     def written(self, node: Node) -> bool:
-        """An output may be connected to it."""
+        """Whether an output may be connected to it."""
         if kind_of(node) == "ConcatenationExpression":
             return all(self.written(part) for part in nodes(node.expressions))
         return kind_of(node) in PLAIN or kind_of(node) == "ScopedName"
 
     def sink(self, declarator: Node) -> bool:
-        """A net that takes what linters would call unused."""
+        """Whether it is a net that collects unused signals for the linters."""
         return declarator.name.valueText.lstrip("_").startswith("unused")
 
     def ports(self) -> list[tuple[str, str, Node]]:
-        """(name, direction, type) of every port; one without a header has that of the last."""
+        """(name, direction, type) of every port; a port without a header inherits the last one."""
         found, last = [], None
         for port in nodes(getattr(self.module.header.ports, "ports", ())):
             last = port.header if str(port.header).strip() or last is None else last

@@ -16,7 +16,7 @@ from openkpu_tools.mutation.mutate_source import (
 
 ASSIGNMENTS = ("AssignmentExpression", "NonblockingAssignmentExpression")
 Found = TypeVar("Found")  # a change
-Scope = TypeVar("Scope")  # what is known of the signals where a node stands
+Scope = TypeVar("Scope")  # facts about the signals at the place of a node
 
 
 class Walker(Generic[Found, Scope]):

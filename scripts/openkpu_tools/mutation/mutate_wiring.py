@@ -30,7 +30,7 @@ from openkpu_tools.mutation.mutate_source import (
 from openkpu_tools.mutation.mutate_walk import Walker
 
 CLOCKS = ("clk", "hclk")
-LATE = "mutant_late_"  # what the copy of a signal is called before its name
+LATE = "mutant_late_"  # prefix of the name of a signal's copy
 # operators whose operands may change places: to swap them changes nothing
 COMMUTE = {
     f"{name}Expression"
@@ -127,7 +127,7 @@ class Wiring(Walker[Change, Scope]):
         return Signal(name, text, signed, f"{width}{' signed' * signed}", at)
 
     def _width(self, select: Node) -> str:
-        """Bits of a select: a number where it can be said, else what stands there."""
+        """Width of a select: a number where it is constant, else its text."""
         if kind_of(select) == "BitSelect":
             return "1"
         if kind_of(select) == "SimpleRangeSelect":

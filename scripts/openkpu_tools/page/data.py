@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page shows besides the device: network, scans, names of registers, rows of the probe."""
+"""Data of the page besides the device: network, scans, names of registers, rows of the probe."""
 
 import base64
 from typing import Any

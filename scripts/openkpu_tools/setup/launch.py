@@ -3,8 +3,8 @@
 
 OPENKPU_GIVEN names the variables that the user has typed, OPENKPU_GOALS the targets. They become
 the words of the command, its parser looks at them, what it needs is set up, and the environment's
-Python goes on as the command. Nothing else of the environment is looked at: of a variable that
-another program has exported, a command never sees anything.
+Python continues as the command. No other part of the environment is used: a command never sees a
+variable that another program has exported.
 """
 
 import os
@@ -40,7 +40,7 @@ def main(venv: str, target: str) -> int:
         os.environ.pop(name, None)
     os.environ[command.BY_MAKE] = "1"
     words: list[str] = []
-    more = False  # another program goes on
+    more = False  # another program continues
 
     def prepare(_argv: list[str] | None) -> int:
         nonlocal more

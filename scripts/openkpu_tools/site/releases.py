@@ -31,7 +31,7 @@ YOLOX = (
     r"^\| yolox_nano_224_v5\.kmodel, burst \| ([\d,]+)"
     r"|^ *cycles(?: of the layers)? +(\d+) +stalls"
 )
-# name of a figure, its unit, its pattern, the files of which the first that has it counts
+# name of a figure, its unit, its pattern, the files to search; the first match counts
 PATTERNS = (
     *(
         (f"{kind} coverage", " %", rf"^\| {kind} \| ([\d.]+) %", COVERAGE)

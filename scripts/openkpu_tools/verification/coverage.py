@@ -121,7 +121,7 @@ def run_steps(steps: Sequence[CoverageStep], data: Path) -> list[str]:
 
 
 def collect(name: str, data: Path, out: Path) -> summary.CoverageResult:
-    """Merge what the runs left in ``data``; errors as the merges raise them."""
+    """Merge the data of the runs in ``data``; errors as the merges raise them."""
     code = sorted(data.glob(f"*/*{instrument.DAT}"))
     bins = sorted(data.glob(f"*/*{instrument.XML}"))
     print(f"coverage: merging {len(code)} simulations", flush=True)

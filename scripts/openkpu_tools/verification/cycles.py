@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cycles of layers, digits and a model against their record (tb/device/cycles.json).
 
-``--record`` takes the figures of the present RTL over. Exit status: 0 as recorded, 1 otherwise.
+``--record`` records the figures of the present RTL. Exit status: 0 as recorded, 1 otherwise.
 """
 
 import os

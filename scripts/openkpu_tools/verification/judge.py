@@ -139,7 +139,7 @@ def _why(row: JudgedNode) -> str:
 
 
 def models() -> list[Path]:
-    """What the table has, as far as it is there."""
+    """The models of the table whose files exist."""
     published = [shared() / name for name in mlperf.MODELS]
     return [p for p in published if p.exists()] + [digits.FOLDER / name for name in digits.MODELS]
 

@@ -32,7 +32,7 @@ class Row:
 
     @property
     def state(self) -> str:
-        """What the outcomes come to."""
+        """The state that follows from the outcomes."""
         count = Counter(self.outcomes.values())
         if not count["passed"] + count[RECORDED]:
             return STATES[0]
@@ -81,11 +81,11 @@ def testplan_rows(
 def testplan_page(made: list[Row]) -> str:
     """The whole page."""
     count = Counter(row.state for row in made)
-    told = ", ".join(f"{count[state]} {state}" for state in STATES if count[state])
+    counts = ", ".join(f"{count[state]} {state}" for state in STATES if count[state])
     lines = [
         "# Test plan",
         "",
-        f"{len(made)} entries: {told}.",
+        f"{len(made)} entries: {counts}.",
         "",
         "| entry | state | tests that passed | coverage |",
         "|---|---|---|---|",

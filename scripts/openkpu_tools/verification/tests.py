@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs pytest on the tests of a tier, or those that are named, in place of this process."""
+"""Runs pytest on the tests of a tier, or on named tests, in place of this process."""
 
 import os
 import signal

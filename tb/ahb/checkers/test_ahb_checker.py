@@ -137,7 +137,7 @@ MASTER_BROKEN: dict[int, list[list[Cycle]]] = {
         [{**NONSEQ, **SINGLE, **at(0)}, {**IDLE, **WAIT}, *[{}] * LONG, GO],
     ],
 }
-MASTER_UNKNOWN: dict[int, list[list[Cycle]]] = {  # need a simulator that knows X
+MASTER_UNKNOWN: dict[int, list[list[Cycle]]] = {  # need a simulator with x
     14: [[{**NONSEQ, **SINGLE, **at(0), "hwrite": 1, "hwdata": "x"}, IDLE, {}]],
     23: [[{**NONSEQ, **SINGLE, "haddr": "x"}, IDLE], [{"hbusreq": "x"}, {}]],
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predictor and scoreboard for a host that does anything at any time (control_model.py)."""
+"""Predictor and scoreboard for a host that acts at any time (control_model.py)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,18 +21,18 @@ from tb.device.actions.control_model import IDLE, Histories, State, Watcher
 
 Bytes = npt.NDArray[np.uint8]
 SHAPE = 2, 3, 5  # of every network's input: any image goes into any network
-IMAGES = 24  # the last ones are only reached by a stride
-FIRST = 12  # what a host names
+IMAGES = 24  # the last ones are reached by strides only
+FIRST = 12  # images that a host addresses
 RESULTS, SLOT, SLOTS = 0x20000, 32, 48
 ROOM = 0x4000  # bytes of storage for a network or the layers' tables
 LIST_ROWS = 64  # AI RAM rows of the networks
-LAYER_ROWS, SCRATCH_ROWS = 128, 100  # first row of the host's layers; rows that nothing else uses
+LAYER_ROWS, SCRATCH_ROWS = 128, 100  # first row of the host's layers; rows without another use
 SMALL = Limits(channels=3, size=5, sixteen_bit=True)
 
 
 @dataclass
 class Place:
-    """Where a network lies in storage."""
+    """The place of a network in storage."""
 
     network: Network
     registers: dict[str, int]
@@ -40,7 +40,7 @@ class Place:
 
 @dataclass
 class Library:
-    """Tiny networks and layers, where they lie, and what they give."""
+    """Tiny networks and layers, their places and results."""
 
     networks: dict[int, Place] = field(default_factory=dict)  # by address of the list
     images: dict[int, Bytes] = field(default_factory=dict)  # by address
@@ -106,7 +106,7 @@ class Library:
             self.eight_bit.append(self.eight_bit[0])
 
     def result(self, tasks: int, pixels: int) -> Bytes:
-        """What a network gives for an image."""
+        """The result of a network for an image."""
         key = tasks, pixels
         if key not in self.results:
             y = self.networks[tasks].network.run(self.images[pixels]).y
@@ -115,7 +115,7 @@ class Library:
 
 
 class ControlPredictor(uvm_subscriber):
-    """Keeps the histories that explain what is seen on the host's bus."""
+    """Tracks the histories that explain the transfers on the host's bus."""
 
     def build_phase(self) -> None:
         self.library = cast(Library, ConfigDB().get(self, "", "LIBRARY"))
@@ -128,7 +128,7 @@ class ControlPredictor(uvm_subscriber):
         self.forget()
 
     def forget(self) -> None:
-        """A hardware reset: registers begin anew."""
+        """A hardware reset: registers have their reset values."""
         self.watcher = Watcher(self.numbers, Histories(bad_layers=self.library.refused))
 
     @property
@@ -136,7 +136,7 @@ class ControlPredictor(uvm_subscriber):
         return self.watcher.histories
 
     def begin(self, bad_pixels: Sequence[int], bad_lists: Sequence[int]) -> None:
-        """Another episode on an idle device; these images and networks are answered with ERROR."""
+        """Another episode on an idle device; reads of these images and networks get ERROR."""
         fresh = {**IDLE, "err": 0, "inferences": (), "layers": (), "flushed": False, "shut": False}
         states = {replace(s, **fresh) for s in self.histories.states}
         self.forget()
@@ -162,7 +162,7 @@ class ControlPredictor(uvm_subscriber):
 
 
 class ControlScoreboard(uvm_component):
-    """At the end of an episode: is there a history whose results are those in the memories?"""
+    """Checks at the end of an episode that the memories match the results of a history."""
 
     def build_phase(self) -> None:
         self.library = cast(Library, ConfigDB().get(self, "", "LIBRARY"))
@@ -170,9 +170,9 @@ class ControlScoreboard(uvm_component):
         self.exact = {"inferences": 0, "layers": 0, "cut": 0}
 
     def judge(self, histories: Histories, results: Memory, maps: Memory, empty: Memory) -> None:
-        """Compare what was found in result area and maps with what each history leaves there.
+        """Compare the result area and the maps with the results of each history.
 
-        ``empty``: what the result area and the maps (one behind the other) held before.
+        ``empty``: contents of the result area and the maps (in this order) before the episode.
         """
         found = np.concatenate([results.data, maps.data])
         assert results.unknown is not None and maps.unknown is not None, "both were read"
@@ -190,21 +190,21 @@ class ControlScoreboard(uvm_component):
             self.exact["inferences"] += sum(kept for _, kept in best.inferences)
             self.exact["layers"] += sum(kept for _, kept in best.layers)
             return
-        wants = [(int((self._leaves(s, empty.data)[0] != found).sum()), s) for s in idle]
-        closest = min(wants, key=lambda pair: pair[0], default=(0, None))
+        misses = [(int((self._leaves(s, empty.data)[0] != found).sum()), s) for s in idle]
+        closest = min(misses, key=lambda pair: pair[0], default=(0, None))
         self.wrong.append(
             f"no history leaves these results; {len(idle)} idle ones, the closest differs in "
             f"{closest[0]} bytes: {closest[1]}; last seen: {histories.seen()}"
         )
 
     def _leaves(self, s: State, empty: Bytes) -> tuple[Bytes, npt.NDArray[np.bool_]]:
-        """Bytes that a history leaves, and which of them may differ."""
+        """Results of a history, and the bytes that may differ."""
         want, loose = empty.copy(), np.zeros(empty.size, dtype=bool)
         for (tasks, pixels, result), kept in s.inferences:
             at = result - RESULTS
             if pixels not in self.library.images or not 0 <= at < SLOT * SLOTS:
                 loose[:] = False
-                return ~want, loose  # not a history that the bench knows the results of
+                return ~want, loose  # the bench has no expected results for this history
             y = self.library.result(tasks, pixels)
             if kept:
                 want[at : at + y.size], loose[at : at + y.size] = y, False
@@ -222,7 +222,7 @@ class ControlScoreboard(uvm_component):
 
 
 class ControlEnv(uvm_env):
-    """Host agent, a predictor for anything at any time, and its scoreboard."""
+    """Host agent, the predictor for a host that acts at any time, and its scoreboard."""
 
     def build_phase(self) -> None:
         self.host = HostAgent("host", self)

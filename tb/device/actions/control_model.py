@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the device may do while a host acts at any time: all histories that explain what was seen.
+"""Model of the device under a host that acts at any time: every history that fits the observations.
 
-A ``State`` is one possibility: registers, what is at work, what was finished. When the device takes
-the next image, ends an inference or takes a layer is not visible, so a set of states is kept.
-``closure`` adds what may have happened by itself; a write changes every state; a read drops those
-that would have answered something else. An empty set: nothing explains the answer. At the end only
-states are left whose results are those in the memories, so an inference or a layer that is neither
-exact nor reported lost leaves none.
+A ``State`` is one possibility: registers, running work, finished work. The bus does not show when
+the device latches the address of the next image, completes an inference or accepts a layer, so the
+model tracks a set of states. ``closed`` adds the states that the device may have reached without
+the host; a write changes every state; a read drops the states that would have answered with another
+value. If the set becomes empty, no history explains the answer. The last step keeps only states
+whose results match the memories: an inference or a layer that is neither exact nor reported as lost
+matches no state.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +27,7 @@ Work = tuple[int, int, int]  # list, pixels, result
 
 @dataclass(frozen=True)
 class State:
-    """One possibility of what the device is doing; layers are numbers of the bench."""
+    """One possible state of the device; layers have the bench's numbers."""
 
     # registers
     pix: int = 0
@@ -39,11 +40,11 @@ class State:
     list: int = 0
     length: int = 0
     err: int = 0
-    # an inference, a layer of the host is over: AI_CNN_DONE, AI_INT_STATUS.done, calc_done
+    # an inference or a layer of the host has completed: AI_CNN_DONE, AI_INT_STATUS.done, calc_done
     done: bool = False
-    told: bool = False
+    int_done: bool = False
     calc: bool = False
-    # a list run: the inference at work; what the host wrote in the meantime
+    # a list run: the inference at work; registers that the host has written since it began
     now: Work | None = None
     single: bool = False  # as it began
     taken: int | None = None
@@ -51,20 +52,21 @@ class State:
     pix_kept: bool = False
     res_kept: bool = False
     stop: bool = False
-    # a soft reset that is not over, and a start that waits for its end (1, or 2 with stop)
+    # a soft reset in progress, and a start that waits for its end (1, or 2 with stop)
     resetting: bool = False
     kept_start: int = 0
-    # the host has closed the window of what may be read: whatever was not read by then may fail
+    # the host has closed the read window: any data not fetched by then may fail
     shut: bool = False
-    # host layers: words of an unfinished one, waiting, taken; no layer runs until the host knows
+    # host layers: words of an incomplete layer, layers in the FIFO, accepted layers; with ``hold``
+    # no layer runs until the host has acknowledged the error
     words: int = 0
     flushed: bool = False
     fifo: tuple[int, ...] = ()
     inside: tuple[int, ...] = ()
     hold: bool = False
-    # a run is over, with an error or without, and what was under way is still being dropped
+    # a run has ended, with an error or without, and its transfers are still being dropped
     draining: bool = False
-    # what was written, in order; False: a reset may have cut it off
+    # results that were written, in order; False: a reset may have cut them off
     inferences: tuple[tuple[Work, bool], ...] = ()
     layers: tuple[tuple[int, bool], ...] = ()
 
@@ -92,7 +94,7 @@ class State:
 
 
 class Histories:
-    """The states that explain everything up to now."""
+    """The states that explain all observations so far."""
 
     def __init__(
         self,
@@ -100,25 +102,25 @@ class Histories:
         bad_layers: dict[int, int] | None = None,
         bad_lists: Iterable[int] = (),
     ) -> None:
-        """``bad_pixels``: images that the storage answers with ERROR; ``bad_lists``: lists with a
-        word that it answers so, or with tables or weights; ``bad_layers``: the code with which the
-        device refuses a layer."""
+        """``bad_pixels``: images that the storage answers with ERROR; ``bad_lists``: lists that
+        contain such a word, or whose tables or weights do; ``bad_layers``: the error code with
+        which the device refuses a layer."""
         self.bad_pixels, self.bad_lists = set(bad_pixels), set(bad_lists)
         self.bad_layers = bad_layers or {}
         self.states = {State()}
-        self.tail: list[str] = []  # the last things seen, for a message
+        self.tail: list[str] = []  # the latest observations, for a message
 
     def _note(self, text: str) -> None:
         if not self.tail or self.tail[-1] != text:
             self.tail.append(text)
 
     def seen(self) -> str:
-        """The last things that happened on the host's bus."""
+        """The latest transfers on the host's bus."""
         return "; ".join(self.tail[-60:])
 
     # ------------------------------------------------------------ by itself
     def closed(self) -> set[State]:
-        """The states of now and those that the device may have reached by itself."""
+        """The current states and the states that the device may have reached without the host."""
         found, todo = set(self.states), list(self.states)
         while todo:
             for state in self._steps(todo.pop()):
@@ -163,7 +165,7 @@ class Histories:
         tasks, pixels, _ = s.now
         if s.follows and s.taken is None:
             yield replace(s, taken=s.npix, npix_kept=False)
-        # whatever failed besides, and of the inference that is fetched ahead, goes with the run
+        # any further failure, and any failure of the prefetched inference, is dropped with the run
         over = replace(s, now=None, taken=None, hold=True, draining=True)
         cut = replace(over, inferences=(*s.inferences, (s.now, False)))
         if s.shut:
@@ -171,7 +173,7 @@ class Histories:
         if pixels in self.bad_pixels or tasks in self.bad_lists:
             yield _error(cut if tasks in self.bad_lists else over, Err.BUS_ERROR)
             return
-        done = replace(s, inferences=(*s.inferences, (s.now, True)), done=True, told=True)
+        done = replace(s, inferences=(*s.inferences, (s.now, True)), done=True, int_done=True)
         if not s.follows:
             yield replace(done, now=None, taken=None, stop=False, draining=True)
             return
@@ -233,7 +235,7 @@ class Histories:
             if after.taken is not None and not after.follows:
                 yield replace(after, taken=None)
         elif name in ("AI_CNN_DONE", "AI_INT_STATUS"):
-            cleared = "done" if name == "AI_CNN_DONE" else "told"
+            cleared = "done" if name == "AI_CNN_DONE" else "int_done"
             yield replace(s, **{cleared: False}) if value & 1 else s
         elif address == INTERRUPT_CLEAR:
             yield replace(s, calc=s.calc and not value & 1)
@@ -250,7 +252,7 @@ class Histories:
             yield s
 
     def _fails(self, s: State) -> Iterator[State]:
-        """The device fails in the cycle of a write that is refused: its own error is kept."""
+        """The device fails in the cycle of a refused write: its own error has priority."""
         if not s.err:
             yield from (after for after in self._steps(s) if after.err and after.hold)
 
@@ -307,10 +309,10 @@ class Histories:
         assert len(self.states) < 100_000, f"{len(self.states)} histories after {self.seen()}"
 
 
-# what a reset and a start leave of the run before
+# the fields of the previous run that a reset or a start clears
 IDLE = {
     "done": False,
-    "told": False,
+    "int_done": False,
     "now": None,
     "single": False,
     "taken": None,
@@ -326,7 +328,7 @@ IDLE = {
     "hold": False,
     "draining": False,
 }
-# fields that are registers; those of a busy device that are multiples of the bus word
+# fields that are registers; registers that a busy device accepts as multiples of a bus word only
 FIELDS = {"AI_PIX_ADR": "pix", "AI_NPIX_ADR": "npix", "AI_RES_ADR": "res", "AI_INF_LEFT": "left"}
 FIELDS |= {"AI_CNN_MODE": "mode", "AI_PIX_STRIDE": "pix_stride", "AI_RES_STRIDE": "res_stride"}
 FIELDS |= {"AI_LIST_ADR": "list", "AI_LIST_LEN": "length"}
@@ -335,7 +337,7 @@ NAMES = {offset: name for name, offset in AI.items()}
 
 
 def _error(s: State, code: int) -> State:
-    """The first error stays."""
+    """The first error is kept."""
     return s if s.err else replace(s, err=int(code))
 
 
@@ -352,14 +354,14 @@ SEEN: dict[str, Callable[[State, int], bool]] = {
     "AI_STATUS": _busy,
     "AI_ERR_CODE": lambda s, value: value == s.err,
     "AI_CNN_DONE": lambda s, value: value == s.done,
-    "AI_INT_STATUS": lambda s, value: value & 1 == s.told,
+    "AI_INT_STATUS": lambda s, value: value & 1 == s.int_done,
     **{name: lambda s, value, f=own: value == getattr(s, f) for name, own in FIELDS.items()},
 }
 
 
 @dataclass
 class Watcher:
-    """Tells the histories what is seen on the host's bus."""
+    """Passes the transfers on the host's bus to the histories."""
 
     numbers: dict[tuple[int, ...], int]  # of the layers that the host may push
     histories: Histories = field(default_factory=Histories)
@@ -367,7 +369,7 @@ class Watcher:
     words: list[int] = field(default_factory=list)
 
     def see(self, tt: Transfer) -> str:
-        """A transfer with its answer; what nothing explains, or nothing."""
+        """Process a transfer and its answer; a message if no history explains it, else empty."""
         if not tt.write:
             if self.histories.read(tt.addr, tt.data):
                 return ""

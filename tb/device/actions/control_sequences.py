@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequences of single host actions, and the one that mixes them at random moments.
 
-An action is an item of a few transfers without a gap between them; so a read right before and right
-after a command tells the predictor how the device took it. Actions leave no half-written job
-behind: the registers of a network are written together.
+An action is an item of a few transfers without a gap between them; so the predictor sees the effect
+of a command by a read right before and right after it. Actions leave no half-written job behind:
+the registers of a network are written together.
 """
 
 from collections import Counter
@@ -95,7 +95,7 @@ class Actions:
             names, weights = zip(*((n, w) for n, (w, _) in self.kinds.items()), strict=True)
             name = str(self.rng.choice(names, p=np.array(weights) / sum(weights)))
             transfers = self.kinds[name][1](episode)
-            if transfers and name in ADDRESSES:  # tells most histories apart: fewer to follow
+            if transfers and name in ADDRESSES:  # excludes most histories: fewer to track
                 return name, [*transfers, *read("AI_INF_LEFT", "AI_NPIX_ADR", "AI_RES_ADR")]
             if transfers:
                 return name, transfers

@@ -178,15 +178,15 @@ class ControlTest(uvm_test):
         return Memory("both", 0, np.concatenate([results, maps]))
 
     async def settle(self) -> None:
-        """Until the device is idle and its FIFO empty; then every register that tells something."""
+        """Wait until the device is idle and its FIFO empty; then read all registers with state."""
         for _ in range(PATIENCE // POLL):
             (status,) = await self.send("settle", read("AI_STATUS"))
             if not status.data & 1 and not status.data >> 24 & 31:
                 break
             await Timer(CLOCK * POLL, "ns")
         else:
-            told = ("AI_ERR_CODE", "AI_INF_LEFT", "AI_CNN_MODE", "AI_PIX_ADR", "AI_NPIX_ADR")
-            await self.send("hang", read(*told, "AI_TAKEN_ADR"))
+            names = ("AI_ERR_CODE", "AI_INF_LEFT", "AI_CNN_MODE", "AI_PIX_ADR", "AI_NPIX_ADR")
+            await self.send("hang", read(*names, "AI_TAKEN_ADR"))
             raise AssertionError(f"busy after {PATIENCE} cycles: status {status.data:#x}")
         await Timer(CLOCK * POLL, "ns")
         names = ("AI_STATUS", "AI_ERR_CODE", "AI_PIX_ADR", "AI_NPIX_ADR", "AI_RES_ADR")

@@ -80,7 +80,7 @@ def test_bad_image_ends_the_stream_with_an_error() -> None:
     histories = stream(bad=(0x2000,))
     assert ends(histories) == {((0x1000, 0x8000),)}
     assert histories.read(AI["AI_STATUS"], 2)
-    assert not histories.read(AI["AI_ERR_CODE"], 0), "the error is not told"
+    assert not histories.read(AI["AI_ERR_CODE"], 0), "the error is not reported"
     assert histories.read(AI["AI_ERR_CODE"], Err.BUS_ERROR)
 
 
@@ -103,7 +103,7 @@ def test_only_a_flush_loses_layers(flush: bool) -> None:
 
 
 def test_refused_layer() -> None:
-    """Those before it run; those behind it do not, until the host knows."""
+    """Layers before it run; layers behind it do not, until the host acknowledges the error."""
     histories = Histories(bad_layers={9: int(Err.BAD_POOL)})
     for number in (0, 9, 1):
         push(histories, number)

@@ -48,10 +48,10 @@ async def errors_of_the_bus(tb, device: Device) -> None:
         place = registers["AI_PIX_ADR"] + registers["AI_PIX_STRIDE"] if read else storage.results[1]
         rough(tb, kind // 2)
         tb.cfg_err_lo.value, tb.cfg_err_hi.value = place, place + 4
-        # of a write the last beat of the burst is told, which may be behind the one that failed
+        # a write reports the last beat of the burst, which may come after the beat that failed
         far = (await fails(device, len(images))).addr - place
         assert -4 < far < 4 if read else -4 < far < 64, f"{far} bytes from {place:#x}"
-    # behind the end of the storage
+    # beyond the end of the storage
     storage = await prepare_stream(device, network, images)
     await device.write(AI["AI_PIX_ADR"], 4 * int(tb.store_words.value) + 0x1000)
     await fails(device, len(images))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error, met by each way of running on each kind of bus: the bins of the cross `run`.
+"""Every error in each way of running on each kind of bus: the bins of the cross `run`.
 
-An error that stops nothing leaves the job exact; one that stops it leaves a device whose next job
-is. What is told is the code, and the layer where the error belongs to one.
+An error that does not stop the job leaves it exact; after one that stops it the next job is exact.
+The error report has the code, and the layer if the error belongs to one.
 """
 
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ LIST_BASE = 0x4000  # where the list job lies: host layers have their tables bel
 CHANGED = 1  # number of the layer that is spoilt
 TABLES_1 = 0x908  # tables of the host's second layer
 OUTSIDE = 0x20000  # behind everything
-LIMIT = 60_000  # cycles until an error is told
+LIMIT = 60_000  # cycles until an error is reported
 ARG_BYTES = 96
 GOES_ON = (Err.FIFO_OVERRUN, Err.START_BUSY, Err.FIFO_UNDERRUN, Err.BAD_CONFIG, Err.LOCKED)
 SPOILT: dict[Err, dict[str, int]] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host that writes the AI registers while a list or a stream runs; errors on the bus in it."""
+"""A host that writes the AI registers while a list or a stream runs; bus errors in such runs."""
 
 from itertools import product
 
@@ -27,19 +27,19 @@ BEHIND = 64  # cycles from the last done to idle on a bus without wait states: t
 
 
 def whole(outcome: Outcome, slots: list[int]) -> bool:
-    """The slots, no error, at rest."""
+    """The slots are as expected, without an error, at rest."""
     return outcome.slots == slots and not outcome.error and not outcome.hung
 
 
 def prefix(job: StreamJob, count: int) -> list[int]:
-    """Slots when the first ``count`` inferences were stored."""
+    """Slots after the first ``count`` inferences were stored."""
     return [n if n < count else UNTOUCHED for n in range(len(job.images))]
 
 
 @checked()
 async def an_error_behind_another(tb, device: Device) -> None:
-    """A run fails while AI_ERR_CODE holds the host's own error: that one stays, the run ends, and
-    the interrupt is raised again. Once it is cleared the next error is recorded."""
+    """A run fails while AI_ERR_CODE holds the host's own error: the register keeps it, the run
+    ends, and the interrupt is raised again. After a clear the next error is recorded."""
     job, found = await stream_job(device, 4), Findings("an error behind another")
     for inference, cleared in product(range(3), (False, True)):
         at = job.image(inference) & ~3
@@ -51,11 +51,11 @@ async def an_error_behind_another(tb, device: Device) -> None:
         outcome = await job.outcome()
         tb.cfg_err_hi.value = 0
         regs = outcome.regs
-        told = outcome.error, regs["AI_ERR_INFO"], regs["AI_ERR_ADDR"] & ~3
+        reported = outcome.error, regs["AI_ERR_INFO"], regs["AI_ERR_ADDR"] & ~3
         own, its = (Err.START_BUSY, 0, 0), (Err.BUS_ERROR, inference << 24 | PIXEL << 16, at)
-        good = told == (its if cleared else own) and bool(regs["AI_INT_STATUS"] & Int.ERROR)
+        good = reported == (its if cleared else own) and bool(regs["AI_INT_STATUS"] & Int.ERROR)
         good = good and outcome.slots == prefix(job, inference) and not outcome.hung
-        found.check(good, f"image {inference}, cleared {cleared}: {outcome.brief}, {told}")
+        found.check(good, f"image {inference}, cleared {cleared}: {outcome.brief}, {reported}")
         await tidy(device, outcome.hung)
         bad = await job.clean_run()
         found.check(not bad, bad)
@@ -64,16 +64,16 @@ async def an_error_behind_another(tb, device: Device) -> None:
 
 @checked()
 async def beyond_the_last_address(tb, device: Device) -> None:
-    """A transfer that would go on at address 0: BAD_ACCESS before it does, address 0 told.
+    """A transfer that would wrap to address 0: BAD_ACCESS instead, reported with address 0.
 
-    The end of the address space is storage here, so the bursts up to there are good ones.
+    The end of the address space is storage here, so the bursts up to it succeed.
     """
     job = await stream_job(device, 1)
     regs, found = job.registers, Findings("transfers over the end of the address space")
     end, top = 1 << 32, device.back.storage_bytes
     layers, data = job.network.layers, job.storage.data
     tb.cfg_top.value = 1
-    cases = {  # register: (where it begins before the end, bytes, layer, stream)
+    cases = {  # register: (start, as a distance from the end; bytes; layer; stream)
         "AI_PIX_ADR": (64, 72, 0, PIXEL),
         "AI_LIST_ADR": (64, 288, 0, LIST),
         "AI_WGT_ADR": (16, layers[0].weight_count, 0, WEIGHT),
@@ -102,14 +102,14 @@ async def beyond_the_last_address(tb, device: Device) -> None:
 
 @checked()
 async def busy_behind_the_last_done(device: Device) -> None:
-    """A stream that is ended early in any cycle: idle at most BEHIND cycles after its last done.
+    """A stream that is stopped early in any cycle: idle at most BEHIND cycles after its last done.
 
-    A start in the cycle after a read of "idle" is accepted, one before is not.
+    A start in the cycle after a read of "idle" is accepted, an earlier one is not.
     """
     job = await stream_job(device, 4)
     seen = await moments(job)
     found, longest = Findings("busy behind the last done"), 0
-    # by how much the counter is later than the interrupt
+    # delay from the interrupt to the counter
     script = timeline.watching(AI["AI_INT_STATUS"], 1, seen.rest)
     await job.trial(script)
     late = seen.done[0] - timeline.rises(timeline.values(script, AI["AI_INT_STATUS"]), 0)[0]
@@ -130,7 +130,7 @@ async def busy_behind_the_last_done(device: Device) -> None:
         behind = falls[0] - (done[-1] - late)
         longest = max(longest, behind)
         found.check(0 <= behind <= BEHIND, f"{text}: {behind} cycles behind it")
-        idle = falls[0] + 1  # of the first read that shows it
+        idle = falls[0] + 1  # of the first read that returns it
         for start in (idle - 1, idle + 1):
             begun = {at: write(AI[name], value), start: write(AI["AI_CTRL"], Ctrl.START)}
             later = {start + 1: read(AI["AI_ERR_CODE"])}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of some hundred cycles for tests that act in every cycle: a stream, and a host's layers.
 
-A trial of a job runs with a script of accesses (timeline) and ends in an Outcome: which image's
-result lies in which slot, what the registers say, whether the device came to rest. A slot holds the
-number of an image whose golden result it is, UNTOUCHED, or WRONG.
+A trial of a job runs with a script of accesses (timeline) and returns an Outcome: the image of the
+result in each slot, the registers, whether the device became idle. A slot is the number of the
+image whose golden result it holds, UNTOUCHED, or WRONG.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ from tb.device.hostile.timeline import Script, write
 UNTOUCHED, WRONG = -1, -2
 LAYERS_DONE = PERF + 8 * COUNTERS.index("layers")
 WIDEST = 16  # bytes: results are aligned to any bus word
-REST = 8000  # cycles in which every trial comes to rest
+REST = 8000  # cycles in which every trial becomes idle
 FLUSH_OFF, FLUSH_LAYERS = 0x1F, 0x1B  # fifo_ctrl
 DEFAULT_THRESHOLDS = 0x1C
 AFTER = ("AI_CNN_MODE", "AI_CNN_DONE", "AI_PIX_ADR", "AI_NPIX_ADR", "AI_RES_ADR", "AI_INF_LEFT")
@@ -42,7 +42,7 @@ AFTER += ("AI_INT_STATUS", "AI_ERR_CODE", "AI_ERR_INFO", "AI_ERR_ADDR", "AI_STAT
 
 @dataclass
 class Outcome:
-    """What a trial left."""
+    """Result of a trial."""
 
     slots: list[int]  # of every slot: image, UNTOUCHED or WRONG
     hung: bool  # still busy after REST cycles
@@ -66,7 +66,7 @@ async def at_rest(device: Device, limit: int = REST) -> bool:
     """Wait until the device is idle; False when it is not within ``limit`` cycles."""
     start = int(device.tb.cycle.value)
     while int(device.tb.cycle.value) - start < limit:
-        # two looks: a device that starts late is not at rest
+        # two reads: a device that starts late is not at rest
         if not (await device.read(AI["AI_STATUS"])) & 1:
             await device.wait_cycles(12)
             if not (await device.read(AI["AI_STATUS"])) & 1:
@@ -76,9 +76,9 @@ async def at_rest(device: Device, limit: int = REST) -> bool:
 
 
 async def tidy(device: Device, hung: bool) -> None:
-    """Clear what stands; hardware reset of a device that hangs.
+    """Clear errors and interrupts; hardware reset of a device that hangs.
 
-    No soft reset: what a job leaves behind by mistake is there for the next one to stumble over.
+    No soft reset: state that a job leaves behind by mistake must be able to disturb the next one.
     """
     if hung:
         await device.reset()
@@ -148,19 +148,19 @@ class StreamJob:
         return [n if n < self.count else UNTOUCHED for n in range(len(self.images))]
 
     def image(self, number: int) -> int:
-        """Where an image's pixels are."""
+        """Address of an image's pixels."""
         return self.registers["AI_PIX_ADR"] + number * self.registers["AI_PIX_STRIDE"]
 
     def slot(self, number: int) -> int:
-        """Where a result goes."""
+        """Address of a result."""
         return self.first_slot + number * self.stride
 
     async def place(self) -> None:
-        """Everything into storage."""
+        """Write the job to storage."""
         await self.device.back.load_storage(self.base, self.storage.data)
 
     async def arm(self) -> None:
-        """Slots empty, registers written."""
+        """Empty the slots, write the registers."""
         size = self.stride * len(self.images)
         await self.device.back.load_storage(
             self.first_slot, np.full(size, UNWRITTEN, dtype=np.uint8)
@@ -168,7 +168,7 @@ class StreamJob:
         await self.device.configure(self.registers)
 
     async def slots(self) -> list[int]:
-        """What the slots hold."""
+        """The contents of the slots: image, UNTOUCHED or WRONG."""
         size = self.golden.shape[1]
         data, unknown = await self.device.back.read_storage(
             self.first_slot, self.stride * len(self.images)
@@ -190,10 +190,10 @@ class StreamJob:
         return found
 
     async def begun(self, n: int) -> bool:
-        """Does slot ``n`` hold the beginning of its own result, and nothing behind it?"""
+        """Does slot ``n`` hold the beginning of its own result, with the rest untouched?"""
         size = self.golden.shape[1]
         row, unknown = await self.device.back.read_storage(self.slot(n), size)
-        whole = int((row == self.golden[n]).cumprod().sum())  # may run on where bytes are alike
+        whole = int((row == self.golden[n]).cumprod().sum())  # longer if bytes are equal by chance
         return not unknown.any() and bool((row[whole:] == UNWRITTEN).all())
 
     async def trial(self, script: Script, *, start: bool = True, keep: bool = False) -> Outcome:
@@ -211,7 +211,7 @@ class StreamJob:
         return outcome
 
     async def outcome(self) -> Outcome:
-        """Wait for rest; what there is then."""
+        """Wait for rest; returns the outcome."""
         device = self.device
         hung = not await at_rest(device)
         found = Outcome(await self.slots(), hung, await _registers(device))
@@ -220,13 +220,13 @@ class StreamJob:
         return found
 
     async def clean_run(self) -> str:
-        """An undisturbed run; what is wrong with it, or nothing."""
+        """An undisturbed run; returns its fault, or an empty string."""
         outcome = await self.trial({})
         good = outcome.slots == self.clean and not outcome.error and not outcome.hung
         return "" if good else f"the next job: {outcome.brief}"
 
     async def watch(self, addr: int, cycles: int) -> list[tuple[int, int]]:
-        """A register in every cycle of an undisturbed run, from the start's cycle on."""
+        """Read a register in every cycle of an undisturbed run, from the start's cycle on."""
         script = timeline.watching(addr, 1, cycles)
         await self.trial(script)
         return timeline.values(script, addr)
@@ -234,17 +234,17 @@ class StreamJob:
 
 @dataclass
 class Moments:
-    """Cycles of what happens in an undisturbed run, counted from the start's write."""
+    """Cycles of the events in an undisturbed run, counted from the start's write."""
 
-    taken: list[int]  # an address of pixels is taken: of each inference, 0 for the first one
-    layers: list[int]  # a layer is over
-    changes: list[int]  # the next inference takes over
-    done: list[int]  # an inference is over
+    taken: list[int]  # the address of the pixels is latched: of each inference, 0 for the first
+    layers: list[int]  # a layer completes
+    changes: list[int]  # the next inference begins
+    done: list[int]  # an inference completes
     rest: int  # the device is idle
 
     @property
     def all(self) -> dict[str, int]:
-        """Every moment by a name."""
+        """Every moment, by name."""
         named = {"start": 0, "rest": self.rest}
         for kind in ("taken", "layers", "changes", "done"):
             named |= {f"{kind} {i}": at for i, at in enumerate(getattr(self, kind))}
@@ -273,7 +273,7 @@ async def moments(job: StreamJob) -> Moments:
 
 
 class LayerJob:
-    """Layers that the host pushes, each on a map of its own; every one must come out exact."""
+    """Layers that the host pushes, each on a map of its own; every result must be exact."""
 
     def __init__(self, device: Device, rng: np.random.Generator, count: int, row: int = 0) -> None:
         """``row``: of the AI RAM, where the maps begin."""
@@ -289,7 +289,7 @@ class LayerJob:
         self.words: list[list[int]] = []
 
     async def place(self) -> None:
-        """Tables into storage; the words."""
+        """Write the tables to storage; make the words of the layers."""
         at, self.words = 0x108, []
         for layer in self.layers:
             tables = Tables(layer.weights, layer.bn, layer.act)
@@ -299,7 +299,7 @@ class LayerJob:
             self.words.append([int(w) for w in arg.encode()])
 
     async def arm(self) -> None:
-        """Input maps into the AI RAM, output maps empty."""
+        """Write input maps to the AI RAM, empty the output maps."""
         for layer in self.layers:
             await self.device.load_map(layer.arg.in_layout, layer.x)
             out = layer.arg.out_layout
@@ -337,7 +337,7 @@ class LayerJob:
         return outcome
 
     async def clean_run(self) -> str:
-        """All layers pushed without anything else; what is wrong, or nothing."""
+        """Push all layers without other accesses; returns the fault, or an empty string."""
         outcome = await self.trial(timeline.burst(0, self.pushes()))
         good = outcome.slots == list(range(len(self.layers))) and not outcome.error
         return "" if good and not outcome.hung else f"the next job: {outcome.brief}"

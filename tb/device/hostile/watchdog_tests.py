@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bus that does not work: the watchdog ends the run, and only when nothing moves any more.
+"""A dead bus: the watchdog ends the run, and only when no data move any more.
 
-The fabric's cfg_dead makes the bus a dead one in a given cycle of a job: no grant, no answer, a
-SPLIT that is never called back. beat_cycle of the bench is the cycle of the last good beat.
+The fabric's cfg_dead stops the bus in a given cycle of a job: no grant, no answer, or a SPLIT
+without resumption. beat_cycle of the bench is the cycle of the last good beat.
 """
 
 from itertools import product
@@ -36,17 +36,17 @@ KINDS = {"no grant": GRANT, "no answer": ANSWER, "SPLIT for ever": REPLAY}
 ALIVE = 0
 LIMIT_REG, CODE, STATUS = AI["AI_WATCHDOG"], AI["AI_ERR_CODE"], AI["AI_STATUS"]
 DEFAULT, LEAST, FLUSH_LIMIT = 1 << 20, 256, 1 << 16
-# cycles that the array works on after the last beat of the bus, and from there to the error
+# cycles that the array still works after the last beat of the bus, plus those to the error
 SLACK = 400
-AT_ONCE = 12  # cycles in which an idle device is through with a reset
-# cut bursts, waits of the master and of the slave without end: what a dead bus is, and what is left
-# of a burst that nobody wants any more (tb/openkpu_tb/ahb/checkers/README.md)
-# the tests whose bus is in order come first in this file: a broken rule stands to the end of a run
+AT_ONCE = 12  # cycles in which an idle device completes a reset
+# cut bursts, endless waits of the master and of the slave: a dead bus, and the remainder of an
+# abandoned burst (tb/openkpu_tb/ahb/checkers/README.md)
+# tests with a working bus come first in this file: a broken rule is reported until the run ends
 DEAD_RULES = {10, 18, 20, 28, 36}
 
 
 async def kill(device: Device, kind: int) -> None:
-    """The bus as ``kind`` from now on."""
+    """Stop the bus in the way of ``kind`` from now on."""
     device.tb.cfg_dead.value = 1 << kind >> 1
     await FallingEdge(device.tb.clk)
 
@@ -56,7 +56,7 @@ def now(device: Device) -> int:
 
 
 async def error_within(device: Device, cycles: int) -> int:
-    """Cycle in which an error shows; 0 when there is none, or the device is through before."""
+    """Cycle in which an error is visible; 0 without an error, or if the device completes first."""
     start = now(device)
     while now(device) - start < cycles:
         await device.wait_at_most(cycles - (now(device) - start))
@@ -70,7 +70,7 @@ async def error_within(device: Device, cycles: int) -> int:
 
 
 def device_event(device: Device) -> int:
-    """The present cycle, less the read that told."""
+    """Cycle of the event in the device: the present one, less the latency of the read."""
     return now(device) - 4
 
 
@@ -103,13 +103,13 @@ def regions(job: StreamJob) -> dict[int, range]:
 
 
 def layer_regions(job: LayerJob) -> dict[int, range]:
-    """The same for layers of the host: tables are near each other."""
+    """The same for layers of the host: their tables are close together."""
     tables = range(0x100, 0x108 + 0x800 * len(job.layers))
     return {BIAS: tables, WEIGHT: tables}
 
 
 class Case:
-    """A job that is started, killed and looked at."""
+    """A job that is started, interrupted by a dead bus, and checked."""
 
     def __init__(self, job: StreamJob | LayerJob) -> None:
         self.job, self.device = job, job.device
@@ -125,7 +125,7 @@ class Case:
         return await timeline.play(self.device, script)
 
     async def learn(self) -> None:
-        """An undisturbed run: the cycle of its last beat, and of its end."""
+        """Measure an undisturbed run: the cycle of its last beat, and of its end."""
         start = await self.launch()
         assert await at_rest(self.device)
         self.last_beat = int(self.device.tb.beat_cycle.value) - start
@@ -133,7 +133,7 @@ class Case:
         await tidy(self.device, False)
 
     def plausible(self, info: int, addr: int) -> str:
-        """What of the description cannot be; nothing when all may be."""
+        """The part of the error description that is impossible; empty if there is none."""
         layer, stream = info & 0xFFFF, info >> 16 & 7
         if stream not in self.where:
             return f"stream {stream}"
@@ -145,10 +145,10 @@ class Case:
         return "" if layer in right else f"layer {layer} of stream {stream}, address {addr:#x}"
 
     async def die(self, kind: int, at: int, limit: int) -> str:
-        """The bus dies in cycle ``at``: what is wrong with what follows; nothing when it is right.
+        """The bus dies in cycle ``at``: the faults of the device's reaction, or an empty string.
 
-        Error, its description, idle at once, a reset at once, the next start dies too; then the
-        bus lives again and a job is exact.
+        Checks the error, its description, immediate idle, an immediate reset, and a start on the
+        dead bus; then the bus recovers and a job is exact.
         """
         device, job = self.device, self.job
         await device.write(LIMIT_REG, limit)
@@ -165,7 +165,7 @@ class Case:
         finished = await device.read(INFERENCES)
         needed = killed - start < self.last_beat - 3
         if not needed and not code:
-            pass  # the job had all it needed
+            pass  # the job needed no further data
         elif code != Err.WATCHDOG or not event:
             texts.append(f"code {code}")
         else:
@@ -184,7 +184,7 @@ class Case:
             texts.append("" if took >= 0 else "a reset with a dead bus lasts")
             left = await device.read(CODE) | await device.read(AI["AI_INT_STATUS"])
             texts.append("an error survives the reset" if left else "")
-            if self.stream:  # again, with a bus that is dead from the beginning
+            if self.stream:  # again, with a bus that is dead from the start
                 await device.write(AI["AI_CTRL"], Ctrl.START)
                 again = await error_within(device, limit + 4 * SLACK)
                 code = await device.read(CODE)
@@ -204,7 +204,7 @@ class Case:
 
 @checked()
 async def results_may_wait(device: Device) -> None:
-    """send_data_out: the device waits for a host that does not read, with layers behind it too."""
+    """send_data_out: the device waits for a host that does not read, also with layers queued."""
     await device.write(LIMIT_REG, LEAST)
     layer = random_layer(
         rng(5), c=2, h=9, w=9, o=6, kernel=3, pool=0, depthwise=False, fc=False, eight_bit=True,
@@ -235,7 +235,8 @@ async def results_may_wait(device: Device) -> None:
 
 @checked()
 async def long_layers_move(device: Device) -> None:
-    """A list of layers that take many times the limit, and the least limit: exact, no error."""
+    """A list with layers many times longer than the limit, and the least limit: exact, no
+    error."""
     random = rng(6)
     for fc_last in (True,) if SLOW else (True, False):
         network, x = random_network(
@@ -261,8 +262,8 @@ async def long_layers_move(device: Device) -> None:
 
 @checked(DEAD_RULES)
 async def dead_bus(device: Device) -> None:
-    """The bus dies at random moments of a list, of four inferences, of layers that the host pushed,
-    in each of the three ways: the inferences before are stored and exact."""
+    """The bus dies at random moments of a list, of four inferences, and of layers that the host
+    pushed, in each of the three ways: the inferences before are stored and exact."""
     random = rng(7)
     found = Findings("dead bus")
     jobs: dict[str, StreamJob | LayerJob] = {"layers": await layer_job(device, 3)}
@@ -280,10 +281,9 @@ async def dead_bus(device: Device) -> None:
 
 @checked(DEAD_RULES)
 async def reset_of_a_hung_device(device: Device) -> None:
-    """A soft reset while the bus is dead, before the watchdog fires: over within the limit.
+    """A soft reset while the bus is dead, before the watchdog fires: done within the limit.
 
-    Without a watchdog nothing is ever reported, and the reset ends within 65536 cycles (on
-    Verilator).
+    Without a watchdog no error is reported, and the reset ends within 65536 cycles (on Verilator).
     """
     found = Findings("soft reset with a dead bus")
     jobs = {"list": await stream_job(device, 2, 0x4000), "layers": await layer_job(device, 2)}
@@ -305,8 +305,8 @@ async def reset_of_a_hung_device(device: Device) -> None:
         took = await idle_within(device, bound + 100)
         await kill(device, ALIVE)
         text = "" if busy and not code else f"busy {busy}, code {code} before the reset"
-        # without a beat on the bus there is nothing to wait for
-        waits = "" if 0 <= took <= bound + 60 else f"the reset takes {took} cycles"
+        # without a beat on the bus the device has nothing to wait for
+        waits = "" if 0 <= took <= bound + 60 else f"the reset lasts {took} cycles"
         await tidy(device, took < 0)
         await device.write(LIMIT_REG, DEFAULT)
         clean = await jobs[name].clean_run()

@@ -272,8 +272,8 @@ def compare_lists(
     width: int | None = None,
     strides: float = 0.0,
 ) -> None:
-    """Lists of tasks of these kinds, half of which load or store their maps; ``width`` of the
-    first map, None: drawn; ``strides``: share of maps whose channel groups lie apart."""
+    """Lists of tasks of these kinds; half of the tasks load or store their maps; ``width``: of the
+    first map, None: random; ``strides``: share of maps with rows between channel groups."""
     rng = np.random.default_rng(seed)
     for _ in range(count):
         order = [str(kind) for kind in rng.permutation(kinds)]
@@ -374,7 +374,7 @@ DEEP_FLOATS = (5, 9216, 8)  # M is more than n_z of ``nano_fp16``: rows of weigh
     "config", ["nano_fp16", pytest.param("k210_fp16", marks=pytest.mark.nightly)]
 )
 def test_products_of_float16(config: str) -> None:
-    """Each alone; in lists with other tasks, half of which load or store their maps."""
+    """Each alone; in lists with other tasks, where half of the tasks load or store their maps."""
     rng, chosen = np.random.default_rng(41), configs.load_config(config)
     layers = [
         random_fp16(rng, m=m, k=k, n=n, wide=wide)

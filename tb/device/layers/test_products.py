@@ -104,7 +104,7 @@ def test_list_of_tiles(tmp_path: Path) -> None:
     assert totals["inferences"] == 1 and totals["mismatching_bytes"] == 0
     assert totals["end_to_end"]["cycles"] == sum(int(line[4]) for line in tiles)
     assert sum(layer["macs"] for layer in content["layers"]) == 3 * 10 * 1009
-    # nano writes four bytes a cycle, a word of a sum: with K of 10 twice what the multiplications take
+    # nano writes four bytes, one sum, a cycle: with K of 10 twice as long as the multiplications
     assert 0.25 < totals["inference_efficiency"] < 1
     assert np.load(c).shape == (3, 1009)
 

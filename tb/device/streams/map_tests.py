@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of the host whose maps come from storage and go there (docs/kpu.md 1.13).
+"""Layers of the host that load and store their maps (docs/kpu.md 1.13).
 
 Several tasks of all kinds are pushed at once, each with or without a map of its own in storage.
-All of AI RAM and storage is compared. Then what can go wrong: a task of each kind that is refused,
-a map's transfer that the bus refuses, one outside of the windows, a soft reset in any cycle.
+All of AI RAM and storage is compared. Then faults: a task of each kind that is refused, a map's
+transfer with an ERROR or outside of the windows, a soft reset in any cycle.
 """
 
 import functools
@@ -43,7 +43,7 @@ SPOILT: dict[str, tuple[dict[str, int], ...]] = {
 
 @dataclass
 class Job:
-    """Layers for the host to push, and what they leave."""
+    """Layers for the host to push, and the data they use."""
 
     network: Network
     image: np.ndarray
@@ -62,8 +62,8 @@ class Job:
 def draw(
     rng: np.random.Generator, shadow: Shadow, *, last: str | None = None, all_move: bool = False
 ) -> Job:
-    """Tasks of random kinds, ``last`` behind them; the first one loads its map, the last one stores
-    it."""
+    """Tasks of random kinds, followed by ``last``; the first one loads its map, the last one stores
+    its map."""
     count = int(rng.integers(TASKS[0], TASKS[1] + 1))
     kinds = [str(rng.choice(KINDS)) for _ in range(count)] + ([last] if last else [])
     shape = tuple(int(n) for n in rng.integers((1, 2, 2), (8, 9, 40)))
@@ -90,13 +90,13 @@ def pushed(network: Network, image: np.ndarray, storage: Storage) -> Job:
 
 
 async def place(device: Device, job: Job) -> None:
-    """Everything into storage."""
+    """Write the job's data to storage."""
     await device.back.load_storage(job.storage.base, job.storage.data)
     await device.write_many({EIGHT_BIT_MODE: 1, EIGHT_BIT_MODE + 4: 0})
 
 
 def expect(shadow: Shadow, job: Job, layers: int | None = None, stored: int | None = None) -> None:
-    """What ``layers`` layers (all) leave in both memories; the maps of ``stored`` of them leave."""
+    """Update both memories for ``layers`` layers (default: all); ``stored`` of them store maps."""
     count = len(job.args) if layers is None else layers
     part = Network(
         job.network.layers[:count],
@@ -115,7 +115,7 @@ def expect(shadow: Shadow, job: Job, layers: int | None = None, stored: int | No
 
 
 async def run(device: Device, shadow: Shadow, job: Job) -> list[str]:
-    """The job without a fault; what is wrong."""
+    """Run the job without a fault; returns the mismatches."""
     await place(device, job)
     await device.push(job.words)
     await device.finish(LIMIT)
@@ -127,11 +127,11 @@ async def run(device: Device, shadow: Shadow, job: Job) -> list[str]:
 async def afterwards(
     device: Device, shadow: Shadow, job: Job, good: list[LayerArg], layers: int, stored: int
 ) -> list[str]:
-    """What is wrong behind an error: with what ``layers`` layers left, ``stored`` of which stored
-    their maps, and with the same job without the fault, whose arguments are ``good``."""
+    """Mismatches after an error: ``layers`` layers have completed, ``stored`` of them stored their
+    maps; then the job runs without the fault, with the arguments ``good``."""
     await device.soft_reset()
     expect(shadow, job, layers, stored)
-    if layers > stored:  # its map was on its way while it computed: not all of it need be there
+    if layers > stored:  # its map leaves while it computes: the stored part is unspecified
         out = job.args[stored].out_layout
         rows, _ = await shadow.read_ram(out.base, out.rows)
         shadow.ram[ROW_BYTES * out.base :][: rows.size] = rows
@@ -141,7 +141,7 @@ async def afterwards(
 
 
 async def filled(device: Device) -> tuple[Shadow, np.random.Generator]:
-    """Random bytes in both memories, whose copies the device's back door now keeps."""
+    """Random bytes in both memories; the device's back door tracks copies from now on."""
     device.back = shadow = Shadow(device.tb)
     await shadow.fill(simulation.rng())
     return shadow, simulation.rng(1)
@@ -149,7 +149,7 @@ async def filled(device: Device) -> tuple[Shadow, np.random.Generator]:
 
 @checked()
 async def bursts(tb, device: Device) -> None:
-    """Tasks of all kinds, pushed at once, on a quiet bus and on one with waits and lost grants."""
+    """Tasks of all kinds, pushed at once, on a bus without and with waits and lost grants."""
     shadow, rng = await filled(device)
     found = Findings("bursts with maps in storage")
     moved = {"load": 0, "store": 0}
@@ -162,15 +162,15 @@ async def bursts(tb, device: Device) -> None:
             moved[what] += len(job.maps(what))
         wrong = await run(device, shadow, job)
         found.check(not wrong, f"{number}: {'; '.join(wrong)} [{job.args}]")
-    # each job loads a map and stores one; more than that move in some
+    # each job loads a map and stores one; some jobs move more
     assert sum(moved.values()) > 2 * (8 if SLOW else 60), moved
     found.verdict()
 
 
 @checked()
 async def lines_that_nobody_needs(tb, device: Device) -> None:
-    """A layer that does without the last lines of its map waits for them: they are written to the
-    place of the next layer's output otherwise."""
+    """A layer that does not read the last lines of its map still waits for them: otherwise they
+    would overwrite the next layer's output."""
     shadow, rng = await filled(device)
     found = Findings("lines that nobody needs")
     names = ("rd_wait", "seq_wait")
@@ -199,8 +199,8 @@ async def lines_that_nobody_needs(tb, device: Device) -> None:
 
 @checked()
 async def each_kind_refused(device: Device) -> None:
-    """A task of each kind with a fault of its own: those before it are done and stored, it does
-    nothing, and its number is told with the code of the golden model."""
+    """A task of each kind with a fault of its own: the tasks before it complete and store their
+    maps, it does nothing, and its number is reported with the golden model's error code."""
     shadow, rng = await filled(device)
     found = Findings("faults of tasks")
     for kind, faults in SPOILT.items():
@@ -222,7 +222,7 @@ async def each_kind_refused(device: Device) -> None:
 
 @checked()
 async def failed_transfers(tb, device: Device) -> None:
-    """An ERROR, or a window, in the way of a map: stream, layer and address are told."""
+    """An ERROR or a window stops a map's transfer: stream, layer and address are reported."""
     shadow, rng = await filled(device)
     found = Findings("transfers of maps that fail")
     for number in range(4 if SLOW else 32):
@@ -244,9 +244,9 @@ async def failed_transfers(tb, device: Device) -> None:
         await device.push(job.words)
         error = await device.refusal(LIMIT)
         code = Err.BAD_ACCESS if window else Err.BUS_ERROR
-        told = error.code, error.layer, error.stream, error.addr
+        reported = error.code, error.layer, error.stream, error.addr
         want = code, at, PIXELS if load else RESULT, place_at
-        found.check(told == want, f"{number}: {error}, expected {want}")
+        found.check(reported == want, f"{number}: {error}, expected {want}")
         tb.cfg_err_lo.value, tb.cfg_err_hi.value = (1 << 32) - 1, 0
         await device.write(register, 0xFFFFFFFF)
         wrong = await afterwards(device, shadow, job, good, at if load else at + 1, at)

@@ -112,7 +112,8 @@ async def reset_in_a_stream(device: Device) -> None:
 
 @checked()
 async def weights_that_do_not_fit(device: Device) -> None:
-    """With a small weight buffer the weights are read again; the counter tells how often not."""
+    """With a small weight buffer the weights are read again; the counter has the inferences that
+    keep them."""
     seen = set()
     for network in networks(4):
         run = await run_stream(device, network, pictures(network, 3), limit=LIMIT)

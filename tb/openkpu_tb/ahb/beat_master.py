@@ -3,7 +3,7 @@
 
 It asks for the bus, forms bursts of every legal kind, rebuilds a burst that the arbiter cut short,
 and repeats what was answered RETRY or SPLIT. An ERROR answer ends the beat it belongs to; the rest
-of the burst goes on.
+of the burst continues.
 """
 
 import random
@@ -103,7 +103,7 @@ class BeatMaster:
             in_data, in_address = in_address, None
             own = bool(int(bus.hgrant.value))
             if not own:
-                left = 0  # the rest goes on as new bursts from where this one stopped
+                left = 0  # the rest continues as new bursts from where this one stopped
             if not queue and not in_data:
                 bus.htrans.value = IDLE
                 return cycle

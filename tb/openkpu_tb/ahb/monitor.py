@@ -191,7 +191,7 @@ class AhbMonitor(BusMonitor):
             self.bursts[BURST_NAMES.get(now["hburst"], "?")] += 1
 
     def _advance(self, now: dict, second: bool) -> None:
-        """What the edge at the end of this cycle does; ``second``: an ERROR began before it."""
+        """The effect of the edge at the end of this cycle; ``second``: an ERROR began before it."""
         if not now["hready"]:
             if now["hresp"] != OKAY and self.data:
                 if now["hresp"] in (RETRY, SPLIT) and not self.given_up:

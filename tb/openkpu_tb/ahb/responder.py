@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """AHB 2.0 arbiter, decoder and storage in Python, for block tests of a master.
 
-Per clock edge the responder looks at what the master showed in the cycle that ends, and decides
-what the bus shows in the next one. Faults are drawn at random with given probabilities, or planned
+At each clock edge the responder samples the master's signals of the ending cycle and drives the
+bus for the next one. Faults are drawn at random with given probabilities, or planned
 by address: wait states, loss of the grant, foreign transfers, RETRY, SPLIT, ERROR.
 """
 
@@ -24,7 +24,7 @@ PINS += ["hwdata", "hready", "hresp", "hrdata"]
 
 @dataclass
 class Faults:
-    """Probabilities (0..1) of what the bus does to the master, drawn per beat or per cycle."""
+    """Probabilities (0..1) of disturbances on the bus, drawn per beat or per cycle."""
 
     wait: float = 0.0  # a beat gets 1 .. max_wait wait states
     max_wait: int = 3

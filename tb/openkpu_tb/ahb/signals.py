@@ -18,7 +18,7 @@ REQUIRED = ("haddr", "htrans", "hwrite", "hsize", "hwdata", "hrdata")
 
 
 class Unconnected:
-    """Stands for a signal that the bus lacks: reads as a constant, takes any value."""
+    """Replaces a signal that the bus lacks: reads as a constant, accepts any value."""
 
     def __init__(self, width: int, constant: int) -> None:
         self._value = LogicArray.from_unsigned(constant, width)

@@ -93,8 +93,7 @@ def convolutions(count: int) -> ClaimCase:
 def jam(count: int) -> ClaimCase:
     """Images that take long to come, more layers than there are tables, one of many weights.
 
-    While the array waits for the pixels of the second image the loaders stand still: both FIFOs
-    fill up.
+    While the array waits for the pixels of the second image the loaders stall: both FIFOs fill up.
     """
     layers = [conv(2, kernel=1, pool=3), conv(24, kernel=1, pool=3), conv(8, kernel=1)]
     layers += [conv(2, kernel=1), conv(64), conv(4, kernel=1)]

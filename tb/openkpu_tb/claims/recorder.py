@@ -93,7 +93,7 @@ async def stream(
     meanwhile: Meanwhile | None = None,
     images: list[int] | None = None,
 ) -> Recording:
-    """A continuous run; ``meanwhile`` is what the host does after the start."""
+    """A continuous run; ``meanwhile``: the host's actions after the start."""
     storage = await prepare_case(device, case, storage=storage)
     await begin(device)
     await device.start()

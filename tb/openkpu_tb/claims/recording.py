@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded runs: bus traffic by area and inference, and what the storage holds afterwards."""
+"""Recorded runs: bus traffic by area and inference, and the final contents of the storage."""
 
 from dataclasses import dataclass, field
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bench of every block begins with: clock, reset, cycles (CONTRIBUTING.md)."""
+"""Common part of every block's bench: clock, reset, cycles (CONTRIBUTING.md)."""
 
 import functools
 import inspect
@@ -74,9 +74,9 @@ def block_test(make: Callable[[Handle], Any]) -> Callable[[BlockTest], Any]:
                 bench = await bench
             else:
                 await bench.reset()
-            await test(bench, *([bench.dut] if wants_dut else []))
+            await test(bench, *([bench.dut] if with_dut else []))
 
-        wants_dut = "dut" in inspect.signature(test).parameters
+        with_dut = "dut" in inspect.signature(test).parameters
         return cocotb.test()(run)
 
     return decorate

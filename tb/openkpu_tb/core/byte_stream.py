@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A byte stream of the DMAC: bus words of which some bytes count, with pauses."""
+"""A byte stream of the DMAC: bus words with a number of valid bytes, and pauses."""
 
 import random
 

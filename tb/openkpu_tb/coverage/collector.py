@@ -204,7 +204,7 @@ class Collector:
             self.sample("run", (self.mode, self._traffic(self.begun), Err(transfer.data).name))
 
     def _command(self, transfer: Transfer, busy: bool) -> None:
-        """A write that starts or stops something; a device at work goes on as it was started."""
+        """A write that starts or stops a run; a busy device continues in the mode of its start."""
         mode = None
         if transfer.addr & ~7 == LAYER_ARGUMENT_FIFO:
             mode = None if busy and self.worked else MODES[0]

@@ -56,7 +56,7 @@ def _arcs(texts: list[str], states: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def machine(name: str, table: dict, root: Path = ROOT) -> Machine:
-    """A table of fsm.toml with what the RTL says; FsmError when a state is not in it."""
+    """A table of fsm.toml with the RTL's transitions; FsmError when a state is not in it."""
     text = (root / table["file"]).read_text(encoding="utf-8")
     values = {}
     for state in table["states"]:

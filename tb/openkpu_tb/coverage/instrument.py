@@ -17,7 +17,7 @@ FOLDER = "OPENKPU_COVERAGE"  # environment: where the files of the runs go
 CODE = "OPENKPU_COVERAGE_CODE"  # environment: 0: functional bins alone
 BINS = "OPENKPU_COVERAGE_BINS"  # environment of a simulation: its file of functional bins
 TOPS = ("tb_top",)
-# No signal is too wide to be counted: what is left out stands in waivers.toml.
+# No signal is too wide to be counted: waivers.toml lists the exceptions.
 OF_CODE = os.environ.get(CODE) != "0"
 ARGS = [f"--coverage-{kind}" for kind in ("line", "expr", "toggle", "user")] if OF_CODE else []
 ARGS += ["--coverage-max-width", str(1 << 24)] if OF_CODE else []

@@ -84,7 +84,7 @@ class Cross:
 
     @functools.cached_property
     def excluded(self) -> frozenset[Bin]:
-        """Those that the specification rules out."""
+        """The bins that the specification excludes."""
         return frozenset(itertools.product(*self.points.values())) - frozenset(self.bins)
 
 

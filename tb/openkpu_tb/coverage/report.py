@@ -124,7 +124,7 @@ def _arms(arms: list[Arm]) -> str:
 
 
 def _terms(terms: list[Arm]) -> str:
-    """How many of an expression's deciding terms were met; those that were not by their text."""
+    """The number of an expression's deciding terms that were hit; the texts of the others."""
     missing = [term for term in terms if not term.count]
     met = f"{len(terms) - len(missing)}/{len(terms)}" if terms else ""
     return " ".join(filter(None, [met, _arms(missing)]))

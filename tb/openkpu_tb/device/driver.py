@@ -159,8 +159,8 @@ class Driver:
     async def bring_up(
         self, segment: Segment, plan: MapPlan | None = None, heads: Collection[int] = ()
     ) -> set[int]:
-        """Upload what the layers read and neither the device has nor the segment makes itself;
-        with a plan whole maps go to storage, from where the layers load them.
+        """Upload the data that the layers read, unless the device has them or the segment makes
+        them; with a plan whole maps are written to storage, from where the layers load them.
 
         Layers ``heads`` begin a task list, which brings their map: those of them are returned whose
         map comes from the CPU.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the memories of tb_top have to hold, to the last byte: how stray writes are seen.
+"""The expected contents of tb_top's memories, byte by byte, which detects stray writes.
 
 AI RAM and storage are filled with random bytes. From then on every load through the back door, and
-every result that a test expects, goes into a copy of each; what the device writes anywhere else is
-a difference. A write past the end of a map's lines is one too: the device writes single bytes.
+every result that a test expects, updates a copy of each; any other write of the device is a
+difference. So is a write past the end of a map's lines: the device writes single bytes.
 """
 
 import numpy as np

@@ -72,7 +72,7 @@ module DP16KD #(
     enabled = (width == 18) ? ad[k/9] : 1'b1;
   endfunction
 
-  // a word of which the bits that the other port writes are unknown
+  // a word with unknown bits where the other port writes
   function [17:0] touched(input integer width, input [13:0] ad, input [17:0] word);
     integer k;
     begin

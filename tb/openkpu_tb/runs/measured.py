@@ -16,7 +16,7 @@ LIMIT = 20_000_000  # cycles of a layer or an inference
 
 
 def random_layers(config: Config, seed: int, count: int) -> list[VectorLayer]:
-    """Layers of all kinds that the configuration takes."""
+    """Layers of all kinds that the configuration supports."""
     rng, found = np.random.default_rng(seed), []
     while len(found) < count:
         layer = random_cases.draw_layer(rng, random_cases.shapes)

@@ -104,7 +104,7 @@ class ModelRun:
             self.say("beat", index=index, cycles=cycles)
 
         watcher = cocotb.start_soon(watch_layers(device, args, maps, done))
-        told = await self.driver.run(self.request.via, segment, limit, beat)
+        found = await self.driver.run(self.request.via, segment, limit, beat)
         records = await device.back.perf_records()
         await device.back.forget_perf()
         watcher.cancel()
@@ -118,7 +118,7 @@ class ModelRun:
             info = {"counters": counts(row, before), "seen": seen, "unknown": unknown}
             self.before = row
             self.driver.learn(step.arg.out_layout, seen)
-            outcomes.append(KpuOutcome(told.get(i, seen), info=info))
+            outcomes.append(KpuOutcome(found.get(i, seen), info=info))
         return outcomes
 
     async def fetch(self, fetch: Fetch) -> list[np.ndarray] | None:

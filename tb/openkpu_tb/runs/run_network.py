@@ -51,7 +51,7 @@ async def read_result(
     return data, *mismatches(found, bad, expected)
 
 
-async def tell_stored(
+async def report_stored(
     device: Device, network: Network, storage: Storage, golden: NetworkRun, number: int, say: Say
 ) -> None:
     """Every map that a layer left in storage, compared with the golden model's."""
@@ -101,7 +101,7 @@ async def run_network(device: Device, request: NetworkRequest, say: Say) -> None
         place = storage.results[number]
         data, wrong, first = await read_result(device, place, golden.y, network.words)
         if failure is None:
-            await tell_stored(device, network, storage, golden, number, say)
+            await report_stored(device, network, storage, golden, number, say)
         expected = len(network.layers)
         if failure is None and not (len(records) == len(maps) == expected):
             failure = f"{len(records)} layers finished instead of {expected}"

@@ -111,7 +111,7 @@ def _note(case: RandomCase) -> None:
 
 
 def _counters(case: RandomCase, runs: list[NetworkRun], counters: dict[str, int]) -> list[str]:
-    """What the counters do not add up to."""
+    """The sums that the counters violate."""
     wrong = []
     busy = counters["array_busy"] + sum(v for k, v in counters.items() if k.startswith("stall_"))
     if counters["total"] != busy:

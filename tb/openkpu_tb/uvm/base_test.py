@@ -44,7 +44,7 @@ class DeviceTest(uvm_test):
         self.drop_objection()
 
     async def scenario(self) -> None:
-        """What the test does."""
+        """The body of the test."""
         raise NotImplementedError
 
     async def run(self, sequence: DeviceSequence) -> None:

@@ -21,7 +21,7 @@ from openkpu_tb.uvm.sequencer_device import SequencerDevice
 
 
 class VirtualSequencer(uvm_sequencer):
-    """Where virtual sequences run: knows the sequencers of the agents, and what a job needs."""
+    """Runs the virtual sequences: has the sequencers of the agents, and the resources of a job."""
 
     host: uvm_sequencer
     bus: uvm_sequencer

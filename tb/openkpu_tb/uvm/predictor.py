@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predictor: what registers and memories must hold, from what a passive observer sees.
 
-It sees the host's transfers, what the bench put into the memories, and hardware resets. When the
-host pushes a layer or starts a list, the golden model runs the job in the mirror of the memories at
-once. Every byte that the job writes is remembered until the device is known to have got that far: a
-reset or an error before leaves these bytes in doubt, each with the few values that it may have.
+It receives the host's transfers, the data that the bench loads into the memories, and hardware
+resets. When the host pushes a layer or starts a list, the golden model runs the job at once in the
+mirror of the memories. Every byte that the job writes is tracked until the device has provably
+written it: after an earlier reset or error the byte may have any of a few values.
 """
 
 import dataclasses
@@ -64,7 +64,7 @@ class PredictedProduct:
 
 
 class Predictor(uvm_subscriber):
-    """Mirror of registers and memories; its export takes the host's transfers.
+    """Mirror of registers and memories; its export receives the host's transfers.
 
     ``products`` publishes the products of float16 among the layers.
     """

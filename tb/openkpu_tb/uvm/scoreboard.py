@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scoreboards: what the storage agent finds against the predictor's mirror."""
+"""Scoreboards: compare the storage agent's data with the predictor's mirror."""
 
 import numpy as np
 from pyuvm import uvm_subscriber

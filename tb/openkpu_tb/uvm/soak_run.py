@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """pyuvm test for `make soak`: random work on one device until the time is over.
 
-An item begins with a hardware reset and random bytes in both memories, and goes on with some draws
-of everything (virtual.py), each compared byte for byte. It follows from SEED and its number alone.
+An item begins with a hardware reset and random bytes in both memories, followed by random sequences
+(virtual.py), each compared byte for byte. SEED and its number determine it completely.
 Environment: SOAK_SECONDS, SOAK_ITEM (that item alone), SOAK_PLANT ("leak" or "byte": a fault).
 Events: "item" with number, cycles, resident bytes, sequences; "failed" with number and text.
 """

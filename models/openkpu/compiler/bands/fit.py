@@ -53,7 +53,7 @@ class TooLong(TooLarge):
 
 @dataclasses.dataclass
 class Banded:
-    """Layers that fit, and for each old layer that the host wants the lines that new ones write."""
+    """Layers that fit, and for each old layer that the host reads the lines that new ones write."""
 
     specs: list[Spec]
     results: dict[int, list[Piece]]
@@ -86,7 +86,7 @@ def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
     layers = Layers([spec for _, spec in ordered], {old.index(n) for n in wanted}, staged)
     planner = Planner(layers, config, config.ai_ram_rows)
     plan: BandPlan | int = 0
-    over: dict[Chain, int] = {}  # rows that chains of a plan took beyond those that there are
+    over: dict[Chain, int] = {}  # rows of chains in a plan beyond the AI RAM's
     for _ in range(ATTEMPTS):
         plan = planner.found(plan if isinstance(plan, BandPlan) else None)
         if isinstance(plan, int):
@@ -125,7 +125,7 @@ def _refusal(planner: Planner, reached: int, over: dict[Chain, int]) -> TooLarge
     """Which layer does not fit, how much it needs, and what would help.
 
     ``reached``: the first layer that no chain held, or -1; ``over``: rows that chains of the last
-    plan took beyond those that there are.
+    plan needed beyond the available ones.
     """
     layers, config, have = planner.layers, planner.config, planner.ram_rows
     alone = [planner.least(n) for n in range(len(layers.specs))]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which lines of its input a layer reads for some lines of its output: the halo of a band.
 
-A 3x3 layer that reads a part of a map takes what lies beyond the part for padding.  So its window
-has a line more on each side where the map goes on, and the lines of the output that saw the false
-padding are computed in vain: they lie beside the lines that were asked for.
+A 3x3 layer that reads a part of a map pads at the edges of the part.  So the part has a further
+line on each side where the map continues, and the output lines that use the false padding are
+computed in vain: they are next to the requested lines.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 The quantised values are those of the exact reference (docs/compiler.md), which are the device's.
 *Through*: signal to noise of a layer's output when everything before it is quantised as well.
-*Own*: when its inputs are the float model's, rounded to their scales: what the layer itself loses.
+*Own*: when its inputs are the float model's, rounded to their scales: the loss of the layer itself.
 *Narrow* and *wide*: the same with weights of 8 and of 16 bits.
 """
 

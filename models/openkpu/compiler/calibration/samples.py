@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples of a float model's inputs: a folder of pictures, an array, or an array for each input.
 
-They become what the model's inputs become when it runs: pictures by the rules of IMAGE, arrays by
-those of INPUT. Of more samples than are asked for, that many are taken, spread over all.
+They are converted like the model's inputs in a run: pictures by the rules of IMAGE, arrays by those
+of INPUT. If there are more samples than requested, the requested number is spread over all.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 
 From the ranges of a calibration, for ``TensorQuantOverrides`` of ONNX Runtime:
 
-* Tensors with the same numbers have one scale: what moves bytes or averages them keeps the scale
-  that it reads, and all parts of a concatenation have one, so that it costs nothing.
-* A scale is n * 2^k with n of 8 bits: at most a 128th above what the range needs.
+* Tensors with the same numbers have one scale: a node that moves bytes or averages them keeps its
+  input's scale, and all parts of a concatenation have one, so that it needs no computation.
+* A scale is n * 2^k with n of 8 bits: at most a 128th above the range's minimum.
 * All of a chain of sums are multiples of one 2^k, the results odd ones: a sum divided by an odd
   number is no tie, nor near one.
 * With n and m of input and output, a channel's weights have the scale m * j * 2^k, j of 15 bits:

@@ -24,7 +24,7 @@ from openkpu.configs import Config
 
 LEAST_GAIN = 0.1  # dB of a layer below which it is not widened
 MOST_TRIALS = 24  # programs that are predicted
-MORE = 4  # what makes numbers of 8 bits some of more, of which only the cycles count
+MORE = 4  # scales 8-bit numbers beyond 8 bits; only the cycles of the result are used
 
 
 def within_budget(found: Calibrated, config: Config, one_list: bool = False) -> Calibrated:

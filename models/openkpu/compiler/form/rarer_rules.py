@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rarer nodes computed exactly, and what they must be; ``reference`` and ``check`` use it.
 
-Like all of the reference, nothing here knows of the device or of how the passes rewrite a node.
+Like all of the reference, this module is independent of the device and of the passes' rewrites.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every node of a graph computed exactly, from the definitions of docs/compiler.md alone.
 
-Sums are integers, scales are exact fractions, and each node rounds once.  Nothing here knows of the
-device: it is what lowerings are judged by.  ``TWO`` replaces the one rounding of convolutions,
+Sums are integers, scales are exact fractions, and each node rounds once.  The module is independent
+of the device: lowerings are compared with it.  ``TWO`` replaces the one rounding of convolutions,
 fully connected nodes, sums and products by the two that TFLite's reference kernels make, and of
 averages by its halves away from zero, so that differences to that runtime can be explained.
 """

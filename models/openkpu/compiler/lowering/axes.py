@@ -42,7 +42,7 @@ class Axis:
 
     @property
     def outside(self) -> bool:
-        """Does a tap read outside of the tensor where the map goes on?"""
+        """Does a tap read outside of the tensor where the map continues?"""
         first, last = self.reads
         return (first < 0 and self.start > 0) or (
             last >= self.size and self.start + self.size < self.whole
@@ -67,7 +67,7 @@ class Axis:
         found: dict[int, dict[int, int]] = {}
 
         def sees(t: int, at: int) -> bool:
-            """Is what the device pads there what lies outside of the map?"""
+            """Does the device pad exactly the positions outside of the map?"""
             if at == -1 and first == 0:
                 return t <= 0
             if at == 1 and last == self.whole - 1:

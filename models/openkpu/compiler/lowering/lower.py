@@ -92,7 +92,7 @@ class State:
         return Place(self.buffers - 1, 0, shape)
 
     def room(self, name: str, shape: tuple[int, int, int]) -> Place:
-        """A map for the tensor ``name``: where a concatenation wants it, or one of its own."""
+        """A map for the tensor ``name``: its place in a concatenation, or one of its own."""
         if name in self.targets:
             place, first, count = self.targets[name]
             if place.shape[1:] == shape[1:] and count == shape[0]:

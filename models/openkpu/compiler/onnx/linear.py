@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX's QOperator form: operators of bytes that name the scales of what they read and write."""
+"""ONNX's QOperator form: operators of bytes with the scales of their inputs and outputs."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ reads zeros in the further channels, where it is the other branch alone in other
 adds the channels that both have, makes the further ones a table, and puts both behind each other,
 so that nothing is written for the zeros.  Channels that share a row of the AI RAM with zeros
 are padded and added in a small layer of their own.  Rounding is the same: a sum with zero rounds
-what the table rounds.
+the same value as the table.
 """
 
 from __future__ import annotations

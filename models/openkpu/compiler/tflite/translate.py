@@ -19,7 +19,7 @@ CONTROL = ("IF", "WHILE", "CALL", "CALL_ONCE")
 def read_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> Graph:
     """The graph of a TFLite file; CompileError with one line for what cannot be read.
 
-    ``shape``: the input's, of which the batch alone may be another (SHAPE=1x96x96x3).
+    ``shape``: the input's; only its batch may differ from the file's (SHAPE=1x96x96x3).
     """
     reader = TfliteReader(parse_tflite(data, name, shape), name)
     for op in reader.model.operators:

@@ -27,8 +27,8 @@ class Node:
     def range(self, what: str, dtype: str | None = None) -> View:
         """A memory range as a vector; KmodelError when it is no range.
 
-        ``dtype``: what the operation takes it for.  The runtime looks at the range's own type only
-        in the operations that move elements of any type, whose readers leave ``dtype`` out.
+        ``dtype``: the type that the operation assumes.  The runtime uses the range's own type only
+        in operations that move elements of any type; their readers leave ``dtype`` out.
         """
         at = self.c.position
         space, code, start, size = self.c.read("4I", what)

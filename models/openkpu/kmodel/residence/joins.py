@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps of several layers that become one without leaving the AI RAM (docs/performance.md 8).
 
-A compiler has the CPU concatenate maps: they are downloaded, brought to one scale, and uploaded as
-one map.  A layer for each of them does the same inside the AI RAM: right behind the layer that made
+A compiler lets the CPU concatenate maps: they are downloaded, brought to one scale, and uploaded as
+one map.  A layer for each of them does the same inside the AI RAM: right after the layer that made
 the map it writes its channels to their place in the joined one (``requantize``).  The joined map
-lies where nobody needs the rows from its first channel to its last reader.
+uses rows that are free from its first channel to its last reader.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ REQUANTIZE = "requantize"  # title of the layers
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Run:
-    """Elements of a tensor in a row that all come from bytes of one map of the KPU, or from the
+    """Consecutive elements of a tensor that all come from bytes of one map of the KPU, or from the
     CPU's own work."""
 
     count: int
-    leaf: int = -1  # place of the download, or of the layer whose map goes to main memory; -1: CPU
+    leaf: int = -1  # place of the download, or of the layer with a map for main memory; -1: CPU
     at: int = 0  # first byte in that map
     values: npt.NDArray = dataclasses.field(
         default_factory=lambda: SAME
-    )  # what became of the bytes 0..255
+    )  # values of the bytes 0..255 after the chain
     chain: frozenset[int] = frozenset()  # places of the operations in between
 
     def follows(self, before: _Run) -> bool:
-        """It goes on where another run ends."""
+        """Whether it continues another run."""
         alike = self.leaf == before.leaf and (self.leaf < 0 or self.at == before.at + before.count)
         return alike and np.array_equal(self.values, before.values)
 
@@ -61,11 +61,11 @@ class _Piece:
 
     run: _Run
     first: int
-    source: Layout  # where they lie before
+    source: Layout  # their source map
     line: Line
 
     def layer(self, place: int, joined: Layout, offset: int, eight_bit: bool) -> KpuLayer:
-        """What brings them to the map at row ``place``."""
+        """The layer that writes them to the map at row ``place``."""
         dst = place + self.first // joined.groups * joined.channel_rows
         ways = {"offset": offset, "eight_bit": eight_bit, "title": REQUANTIZE}
         return requantize_layer(self.line, self.source, dst, **ways)
@@ -79,9 +79,9 @@ def join_next(
     rounding: str,
     ram_rows: int,
 ) -> list[Operation] | None:
-    """The operations with layers in the place of the upload at ``at``; None when it must stay.
+    """The operations with layers in place of the upload at ``at``; None when it must stay.
 
-    What the CPU itself has made of such a map, half of it at most, is uploaded beside it.
+    The channels that the CPU computes itself, half of the map at most, are still uploaded.
     """
     upload = operations[at]
     if not isinstance(upload, Upload) or upload.implicit or upload.src.shape[0] != 1:
@@ -130,7 +130,7 @@ def _uploads(
     pieces: Sequence[_Piece],
     beside: int,
 ) -> None:
-    """The CPU makes and uploads its own channels only."""
+    """Restrict the operation that makes the uploaded map, and the upload, to the CPU's channels."""
     upload = operations[at]
     assert isinstance(upload, Upload)
     src, plane = upload.src, upload.layout.height * upload.layout.width
@@ -164,13 +164,13 @@ def _uploads(
 
 
 def _part(view: View, first: int, shape: tuple[int, ...]) -> View:
-    """Elements of a dense tensor from one on, in a shape of their own."""
+    """Elements of a dense tensor from ``first`` on, in the given shape."""
     start = view.start + first * view.item
     return dataclasses.replace(view, start=start, shape=shape, strides=None)
 
 
 def _clean(program: Program, slots: list[list[Operation]], runs: Sequence[_Run]) -> None:
-    """Remove what nobody looks at any more of the ways that the bytes of runs took."""
+    """Remove the operations on the paths of ``runs`` whose results are no longer read."""
     places = set().union(*(run.chain | {run.leaf} for run in runs))
     for number in sorted(places, reverse=True):
         behind = [op for slot in slots[number + 1 :] for op in slot]
@@ -187,7 +187,7 @@ def _clean(program: Program, slots: list[list[Operation]], runs: Sequence[_Run])
 def _trace(
     operations: Sequence[Operation], before: int, view: View, first: int, count: int
 ) -> list[_Run]:
-    """Runs of ``count`` elements of a dense tensor as it is in front of place ``before``."""
+    """Runs of ``count`` elements of a dense tensor, with its contents before place ``before``."""
     if not count:
         return []
     wanted = _part(view, first, (count,))
@@ -208,7 +208,7 @@ def _trace(
 
 
 def _through(operations: Sequence[Operation], place: int, at: int, count: int) -> list[_Run]:
-    """The same of what the operation at ``place`` writes, from element ``at`` on."""
+    """Runs of the output of the operation at ``place``, from element ``at`` on."""
     op = operations[place]
     batches = op.dst.shape[0] if isinstance(op, Download) else getattr(op, "batches", 0)
     if batches == 1:  # a map of the KPU
@@ -251,7 +251,7 @@ def _sources(
 
 
 def _apply(op: Operation, values: npt.NDArray) -> npt.NDArray:
-    """What an element-wise operation makes of the values that 256 bytes have become."""
+    """Apply an element-wise operation to the values of the 256 bytes."""
     assert isinstance(op, ELEMENTWISE)
     src = View("from", 0, (BYTES,), op.src.dtype)
     dst = View("to", 0, (BYTES,), op.dst.dtype)
@@ -264,7 +264,7 @@ def _apply(op: Operation, values: npt.NDArray) -> npt.NDArray:
 
 
 def _merged(runs: list[_Run]) -> list[_Run]:
-    """Runs that go on where the one before ends are one."""
+    """Merge each run that continues the previous one."""
     found: list[_Run] = []
     for run in runs:
         if found and run.follows(found[-1]):
@@ -280,8 +280,8 @@ def _merged(runs: list[_Run]) -> list[_Run]:
 def _pieces(
     operations: Sequence[Operation], joined: Layout, runs: list[_Run], rounding: str
 ) -> list[_Piece] | None:
-    """The pieces of a joined map, the CPU's own at row 0; None unless each is whole channels that
-    begin a row, and a line of its bytes."""
+    """The pieces of a joined map, the CPU's own at row 0; None unless each has whole channels that
+    begin at a row, and a linear function of its bytes."""
     plane, first = joined.height * joined.width, 0
     found: list[_Piece] = []
     for run in runs:
@@ -302,15 +302,15 @@ def _pieces(
 
 
 def _map_of(op: Operation) -> Layout:
-    """Where the map lies that a download or a layer takes to main memory."""
+    """The layout of the map that a download or a layer copies to main memory."""
     assert isinstance(op, (Download, KpuLayer))
     return op.layout if isinstance(op, Download) else op.arg.out_layout
 
 
 def _readers(operations: Sequence[Operation], at: int, joined: Layout) -> list[int] | None:
-    """Layers that read the map that is uploaded at ``at``; None when others see bytes of it."""
+    """Layers that read the map uploaded at ``at``; None if other operations read bytes of it."""
     found: list[int] = []
-    left = np.ones(joined.rows, dtype=bool)  # rows that nobody has written since
+    left = np.ones(joined.rows, dtype=bool)  # rows not overwritten since
 
     def part(layout: Layout) -> npt.NDArray[np.bool_]:
         if not share_rows(joined, layout):
@@ -334,7 +334,7 @@ def _readers(operations: Sequence[Operation], at: int, joined: Layout) -> list[i
 def _place(
     operations: Sequence[Operation], first: int, at: int, last: int, rows: int, ram_rows: int
 ) -> int | None:
-    """First of so many rows that are free from place ``first`` to ``last``, and not read later."""
+    """First of ``rows`` rows that are free from place ``first`` to ``last``, and not read later."""
     without = [op for number, op in enumerate(operations) if number != at]
     busy = busy_rows(without, first, last - 1)[:ram_rows]
     edges = np.flatnonzero(np.diff(np.concatenate([[True], busy, [True]])))

@@ -57,9 +57,8 @@ def keep_maps(
     rounding: str = "nncase",
     ram_rows: int = AI_RAM_ROWS,
 ) -> Program:
-    """The program with layers in the place of what the CPU did with maps in main memory: pooling
-    tasks for slices (if the device has ``pools``), depthwise layers for maps that were
-    concatenated.
+    """The program with layers in place of CPU operations on maps in main memory: pooling tasks
+    for slices (if the device has ``pools``), depthwise layers for maps that were concatenated.
 
     Layers are numbered anew: these count.  What cannot be shown to be the same stays as it is.
     ``rounding``: of the device's activation.  The tables of the new layers are ``tail`` of the

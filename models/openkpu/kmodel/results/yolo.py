@@ -41,9 +41,9 @@ class Detector:
     """How to read the outputs of a detector.
 
     ``anchors``: w0, h0, w1, h1 ... of all maps.  ``outputs``: those of each map, in the order of
-    the model's outputs, in place of ``anchors``.  ``unit``: what they are counted in, cells of
-    their map, pixels of the network's input or fractions of it; None: cells with one map, else by
-    their size, which is said.  ``scores``: of the classes; None: softmax with one map, else
+    the model's outputs, in place of ``anchors``.  ``unit``: their unit, cells of their map, pixels
+    of the network's input or fractions of it; None: cells with one map, else by their size, with a
+    note.  ``scores``: of the classes; None: softmax with one map, else
     sigmoid.
     """
 
@@ -237,7 +237,7 @@ def _shared(maps: Sequence[npt.NDArray], detector: Detector, width: int) -> Matc
 
 
 def _unit(matched: Matched, detector: Detector) -> tuple[str, list[str]]:
-    """What the anchors are counted in, and a note when that follows from their size."""
+    """The unit of the anchors, and a note when it follows from their size."""
     if detector.unit is not None:
         return detector.unit, []
     if len(matched) == 1:

@@ -28,7 +28,7 @@ PLACES = {0: "input", 1: "output", 2: ".rdata", 3: "data", 4: "shared memory", 6
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """A memory range: where, of which type, first byte, bytes."""
+    """A memory range: location, data type, first byte, number of bytes."""
 
     location: int
     dtype: int

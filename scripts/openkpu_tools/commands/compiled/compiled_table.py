@@ -19,7 +19,7 @@ from openkpu.prediction.roofline import layer_cycles
 
 @dataclasses.dataclass
 class Line:
-    """What a node takes."""
+    """The cost of a node."""
 
     row: NodeRow
     runs: str  # device, host, or "index" where only the index of a tensor changes
@@ -28,7 +28,7 @@ class Line:
     rows: int  # of the AI RAM, of its layers' outputs
     cycles: int  # predicted
     least: int  # roofline
-    exact: str  # "exact", "within n steps", or what the host computes
+    exact: str  # "exact", "within n steps", or the host's operation
 
     def record(self) -> dict[str, Any]:
         """For a report."""

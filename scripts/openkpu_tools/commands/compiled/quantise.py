@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """openkpu quantise MODEL --calibration X -o net.onnx: a float model in ONNX's QDQ form.
 
-The file is what `openkpu compile` makes of the float model before it compiles it, for who wants to
-look at it or run it elsewhere. Exit status: 0, or 2 when the model cannot be quantised; then
-nothing is written.
+The file is the quantised model that `openkpu compile` makes from the float model before compiling
+it, for users who inspect it or run it elsewhere. Exit status: 0, or 2 when the model cannot be
+quantised; then nothing is written.
 """
 
 import argparse

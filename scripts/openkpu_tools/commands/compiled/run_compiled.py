@@ -46,10 +46,10 @@ class Device:
     def __call__(
         self, part: DevicePart, network: Network, x: npt.NDArray[np.uint8]
     ) -> execute.Maps:
-        """One inference of one list; NetworkError when it does not come to its end."""
+        """One inference of one list; NetworkError when it does not complete."""
         found: execute.Maps = {}
 
-        def told(done: run_network.Inference) -> str:
+        def describe(done: run_network.Inference) -> str:
             found[-1] = done.y.reshape(network.out_shape)
             found.update(
                 {
@@ -60,7 +60,7 @@ class Device:
             self.cycles += done.cycles or 0
             return f"list{run_network.verdict(done.cycles, done.wrong)}"
 
-        records, _, good = run_network.simulate_network(self.args, network, x[None], told)
+        records, _, good = run_network.simulate_network(self.args, network, x[None], describe)
         self.records += records
         self.good &= good
         if -1 not in found:

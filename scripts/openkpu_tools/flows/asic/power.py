@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Power of array and post lanes, and what the sign gate saves of it (docs/silicon.md section 6).
+"""Power of array and post lanes, and the savings of the sign gate (docs/silicon.md section 6).
 
 The RTL computes digits while the ports of the boxes are recorded. Each box is mapped to the OSU
 0.18 um library, its netlist computes the same cycles, and every net's toggles are counted; OpenSTA
@@ -28,7 +28,7 @@ from openkpu_tools.flows.asic import flow, macros, netlist
 BOXES = {"array": ("mac_stage", "u_mac"), "lanes": ("post_lanes", "u_post")}
 VARIANTS = {"gated": 1, "operands toggle": 0, "no test": 2}  # values of GATE
 MEMORY = "kept_"  # how modules of memories begin in a netlist
-GROUP = 1024  # nets of an output, a multiple of 32: Verilator takes no line of all
+GROUP = 1024  # nets of an output, a multiple of 32: Verilator rejects one line of all
 PERIOD = 10.0  # ns; power is proportional to the clock, energy does not depend on it
 RECORD = ROOT / "scripts" / "openkpu_tools" / "flows" / "asic" / "power.json"
 TOTAL = re.compile(
@@ -79,7 +79,7 @@ def mapped_box(config: configs.Config, gate: int, folder: Path, module: str) -> 
 
 
 def _plain_names(modules: dict[str, dict]) -> dict[str, dict]:
-    """Cells by names that OpenSTA finds, memories by names that the RTL has not."""
+    """Rename cells so that OpenSTA finds them, memories to names that the RTL does not use."""
     box = modules["box"]
     box["cells"] = {f"g{i}": cell for i, cell in enumerate(box["cells"].values())}
     for cell in box["cells"].values():
@@ -89,7 +89,7 @@ def _plain_names(modules: dict[str, dict]) -> dict[str, dict]:
 
 
 def drivers(box: dict) -> list[tuple[str, int]]:
-    """What a net is driven by, a pin of a cell or a port, and its number."""
+    """The driver of each net, a pin of a cell or a port, and the number of the net."""
     found = []
     for name, port in box["ports"].items():
         if port["direction"] == "input" and name != "clk":
@@ -107,7 +107,7 @@ def drivers(box: dict) -> list[tuple[str, int]]:
 
 
 def _memories(modules: Mapping[str, dict], folder: Path) -> list[str]:
-    """Verilog of the memories by the names of the netlist; names of those that there are."""
+    """Write the Verilog of the memories with the netlist's names; returns their names."""
     found, text = [], []
     for name, module in modules.items():
         if not name.startswith(MEMORY):
@@ -163,9 +163,7 @@ def replayed(
     )
     print(f"    {done.stderr.strip()}", flush=True)
     if done.returncode:
-        raise eda.ToolError(
-            f"the netlist does not compute what the RTL does: {done.stderr.strip()}"
-        )
+        raise eda.ToolError(f"the netlist differs from the RTL: {done.stderr.strip()}")
     counts = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
     return [(t, h) for t, h in counts]
 
@@ -192,8 +190,8 @@ def consumed(
         bit: f"{toggles / cycles:.6f} {high / cycles:.4f}"
         for (_, bit), (toggles, high) in zip(drivers(box), counts, strict=True)
     }
-    # OpenSTA of 2019 propagates activities of inputs through gates as if nets were independent: every
-    # pin has its own; the command that its manual names for pins fails, the one below it does not
+    # OpenSTA of 2019 propagates input activities through gates as if nets were independent: each
+    # pin gets its own activity; the command for pins in its manual fails, the one used here works
     for name, port in box["ports"].items():
         wide = len(port["bits"]) > 1
         for i, bit in enumerate(port["bits"]):
@@ -205,7 +203,9 @@ def consumed(
     for name, cell in box["cells"].items():
         for pin, bits in cell["connections"].items():
             if len(bits) == 1 and bits[0] in of_net:
-                lines.append(f"::sta::set_power_pin_activity [get_pins {name}/{pin}] {of_net[bits[0]]}")
+                lines.append(
+                    f"::sta::set_power_pin_activity [get_pins {name}/{pin}] {of_net[bits[0]]}"
+                )
     (folder / "power.tcl").write_text("\n".join([*lines, "report_power -digits 6", "exit"]) + "\n")
     said = eda.run_tool(["sta", "-exit", "power.tcl"], folder, "")
     found = {kind: float(total) for kind, _, _, _, total in TOTAL.findall(said)}
@@ -217,7 +217,8 @@ def consumed(
 def recorded_ports(
     config: configs.Config, images: int, boxes: Mapping[str, dict[str, dict]], folder: Path
 ) -> dict:
-    """Run the RTL; what the recording says of its window. A box's rows are in its file there."""
+    """Run the RTL; returns the recording's window. The rows of a box are in its file in
+    ``folder``."""
     job = {"images": images, "result": str(folder / "recorded.json"), "boxes": []}
     public = [(ROOT / launch.PUBLIC).read_text()]
     for name, modules in boxes.items():

@@ -16,7 +16,7 @@ def box(pin: str) -> str:
 
 
 def plain(cell: str) -> str:
-    """A register's name without what the mapper added."""
+    """A register's name without the suffix that the mapper adds."""
     return cell.replace("\\", "").removesuffix("_ff")
 
 

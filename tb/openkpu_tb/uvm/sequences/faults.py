@@ -24,17 +24,18 @@ DATA = ("parameters", "bias", "weights", "pixels")
 
 @dataclass(frozen=True)
 class BadWord:
-    """A word of the storage that is answered ERROR, and whose transfer it is of."""
+    """A word of the storage with an ERROR response, and the owner of its transfer."""
 
     kind: str
     layer: int
-    inference: int  # the first one that meets it
+    inference: int  # the first one that reads it
     addr: int
 
 
 def first_to_count(bad: list[BadWord]) -> list[BadWord]:
-    """Those of which the host may read (docs/programming.md 3): of the first inference, its data of
-    layers before the one that its list lacks, then the list, then the result."""
+    """The words that the host may find reported (docs/programming.md 3), all of the first affected
+    inference: data of layers before the first missing layer of its list, else the list, else the
+    result."""
     first = min(word.inference for word in bad)
     mine = [word for word in bad if word.inference == first]
     lists = [word for word in mine if word.kind == "list"]

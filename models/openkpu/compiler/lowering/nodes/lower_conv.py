@@ -186,7 +186,7 @@ def _parts(state: State, node: Conv, parts: list[tuple[Conv, Held]], geometry: G
 
 
 def _input(state: State, node: Conv) -> tuple[Conv, Held, Geometry]:
-    """The input where a window of the device can see what the node's window does."""
+    """The input at a place where the device's windows read the same pixels as the node's."""
     name = node.inputs[0]
     held = state.held(name)
     geometry = held.geometry()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pools: the rule is a pooling task; an average of all of a map is one over the whole map.
 
-The task sees all of a map, so a tensor with something around it is cut out first, unless its
-windows never see that.  What the output's scale or a clamp changes is a table behind it:
-of a maximum that is exact.  An average would be rounded twice, so one with another scale is a sum
+The task reads all of a map, so a tensor with other data around it is cut out first, unless its
+windows never read those.  A change by the output's scale or a clamp is a table after the task: for
+a maximum that is exact.  An average would be rounded twice, so one with another scale is a sum
 instead: of windows, a depthwise convolution whose weights are 1; of a whole map, fully connected
 layers of a few channels each.  Windows that count the pixels inside the map alone divide by several
 numbers, and there, as where the sum does not fit, the average is rounded and then its scale

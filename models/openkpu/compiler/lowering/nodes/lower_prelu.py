@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaky ReLUs with a slope for each channel: the rule is two layers, or three.
 
-The first layer, a depthwise one with a factor for each channel, writes what the slope makes of a
+The first layer, a depthwise one with a factor for each channel, writes the change by the slope of a
 number below zero as a distance from the zero point, and 0 for the others.
 
 *Two layers.*  The second one is an element-wise sum of the input and FAR times the distance taken
