@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Size and words of the pages: the README is one screen, and a line of prose has at most 120
-characters; pages, comments and docstrings have none of the words that WORDS lists, comments and
-docstrings none of MODULE_WORDS either.
+characters; pages, comments and docstrings have none of the words that WORDS lists.
 
 Tables and code blocks are no prose. Prints one line for each fault; exit status 1 when there is
 one.
@@ -27,8 +26,8 @@ WORDS = {
     r"tells?|told": "reports, distinguishes or configures",
     r"comes? to an end": "ends or completes",
     r"that which": "the name of the thing",
+    r"of which": "whose, or a sentence of its own",
 }
-MODULE_WORDS = WORDS | {r"of which": "whose, or a sentence of its own"}
 PLAIN = ("models", "tb", "scripts", "docs", "README.md")
 REGISTERS = Path("docs/registers.md")  # its texts are those of openkpu.rdl
 
@@ -67,10 +66,9 @@ def written(text: str, suffix: str) -> Iterator[tuple[int, str]]:
 
 
 def words(file: Path, text: str) -> Iterator[str]:
-    """Words that WORDS lists, in a module those of MODULE_WORDS."""
-    refused = WORDS if file.suffix == ".md" else MODULE_WORDS
+    """Words that WORDS lists."""
     for number, line in written(text, file.suffix):
-        for pattern, better in refused.items():
+        for pattern, better in WORDS.items():
             if found := re.search(
                 rf"\b({pattern})\b", re.sub("`+[^`]*`+", "", line), re.IGNORECASE
             ):
