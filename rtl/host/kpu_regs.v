@@ -39,12 +39,13 @@ module kpu_regs (
     input  wire [31:0] wdata,
     output reg  [31:0] rdata,
     output wire        hit,
-    // layer argument words to the core, their weight width, the FIFO is emptied; it holds words
+    // layer argument words to the core, their weight width, the FIFO was emptied in the cycle before, so
+    // that none is on its way; it holds words
     output wire        arg_valid,
     input  wire        arg_ready,
     output wire [63:0] arg_data,
     output wire        arg_eight_bit,
-    output wire        arg_flush,
+    output reg         arg_flush,
     output wire        words,
     // result words from the core
     input  wire        result_valid,
@@ -112,10 +113,11 @@ module kpu_regs (
   wire [COUNT_W-1:0] arg_count;
   wire               arg_in_ready_unused;
 
-  assign arg_flush = drop_words || !fifo_ctrl[2];
+  wire               empties = drop_words || !fifo_ctrl[2];
+  always @(posedge clk) arg_flush <= !rst && empties;
   assign words = arg_count != {COUNT_W{1'b0}};
 
-  wire push = wr && (word == `REG_LAYER_ARGUMENT_FIFO_HI) && !arg_flush;
+  wire push = wr && (word == `REG_LAYER_ARGUMENT_FIFO_HI) && !empties;
   wire first = (in_word == 4'd0);
   wire room = (arg_count <= ADMIT);
   wire drop = first ? !room : dropping;
@@ -133,7 +135,7 @@ module kpu_regs (
   ) u_layers (
       .clk      (clk),
       .rst      (rst),
-      .flush    (arg_flush),
+      .flush    (empties),
       .in_valid (push && !drop),
       .in_ready (arg_in_ready_unused),
       .in_data  ({eight_bit, wdata, low}),
@@ -144,7 +146,7 @@ module kpu_regs (
   );
 
   always @(posedge clk) begin
-    if (rst || arg_flush) begin
+    if (rst || empties) begin
       in_word <= 4'd0;
       dropping <= 1'b0;
       out_word <= 4'd0;
@@ -214,7 +216,7 @@ module kpu_regs (
       calc_done <= (ev_calc_done && !muted) || (calc_done && !clear[0]);
       empty_flag <= empty_state && (changed || (empty_flag && !clear[1]));
       full_flag <= full_state && (changed || (full_flag && !clear[2]));
-      changed <= (layer_in != layer_out) && !arg_flush;
+      changed <= (layer_in != layer_out) && !empties;
     end
   end
 

@@ -23,7 +23,7 @@ from openkpu.prediction.cycles_shape import POOL, Shape
 QUEUE = 4  # layers between decoder and array, the one at work among them
 STEPS_EARLY = 15  # from the fifth word on
 STEPS = 31  # from the last word on
-STEPS_FC = 11  # more of a vector, whose length is divided
+STEPS_FC = 16  # more of a vector, whose length is divided
 STEPS_IN_ORDER = 2  # ... of a depthwise layer without a pool
 STEPS_TWO = 6  # ... of a second map
 STEPS_POOL = 27  # of a pooling task, from the last word on
