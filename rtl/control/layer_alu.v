@@ -173,7 +173,7 @@ module layer_alu #(
   wire [17:0] result = what[`STEP_PASS] ? left_now : sum;
   // a first layer sets the place of the pixels
   wire place = target == `T_LO || target == `T_HI;
-  wire write = run && target[`STEP_FILE] && (!place || first) && (!(|(dest & `TO_B)) || again);
+  wire write = run && target[`STEP_FILE] && (!place || first);
   ram_1r1w_async #(
       .WIDTH(18),
       .DEPTH(16)
@@ -222,7 +222,7 @@ module layer_alu #(
   // the block and of a group of the next one. The step ends a cycle after there was none.
   reg full_up;
   wire grows = |(dest & `TO_B) && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
-  assign again = grows && !crowded;
+  assign again = grows && !crowded && !full_up;
 
   always @(posedge clk) begin
     if (rst || clear) begin

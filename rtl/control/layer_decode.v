@@ -5,7 +5,7 @@
 // How it works: the fields are stored as the words arrive: layer_flags has words 0 and 6.
 // layer_sizes says how the layer lies on the array; layer_alu computes and checks the rest, a step a
 // cycle, and begins while words arrive. The first rule that is broken gives the code, in this order:
-// flags, kernel, pool, sizes, addresses, weights. Fields that follow from others (layout, totals) are
+// flags, kernel, pool, sizes, addresses, weights; a register has found it a cycle after the last step. Fields that follow from others (layout, totals) are
 // derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
@@ -53,7 +53,7 @@ module layer_decode #(
     // a layer was collected
     output wire                  collected,
     // descriptor
-    output wire                  d_valid,
+    output reg                   d_valid,
     input  wire                  d_ready,
     output wire [`DESC_BITS-1:0] desc,
     // refused layer
@@ -333,14 +333,17 @@ module layer_decode #(
   wire [7:0] bad = (bad_form != 8'd0) ? bad_form : (bad_steps && !whole_map) ? `ERROR_BAD_SIZE :
       (bad_place || bad_store) ? `ERROR_BAD_ADDR :
       ((bad_weights || bad_wide) && !pools) ? `ERROR_BAD_WEIGHTS : 8'd0;
-  wire refused = over && bad != 8'd0;
-  assign d_valid = over && bad == 8'd0;
-  assign leave   = refused || (d_valid && d_ready);
+  reg refused;
+  assign leave = refused || (d_valid && d_ready);
   always @(posedge clk) begin
     if (rst) begin
+      d_valid  <= 1'b0;
+      refused  <= 1'b0;
       err      <= 1'b0;
       err_code <= 8'd0;
     end else begin
+      d_valid  <= over && bad == 8'd0 && !leave;
+      refused  <= over && bad != 8'd0 && !leave;
       err      <= refused;
       err_code <= refused ? bad : err_code;
     end

@@ -46,7 +46,7 @@ module kpu_regs (
     output wire [63:0] arg_data,
     output wire        arg_eight_bit,
     output reg         arg_flush,
-    output wire        words,
+    output reg         words,
     // result words from the core
     input  wire        result_valid,
     output wire        result_ready,
@@ -115,9 +115,8 @@ module kpu_regs (
 
   wire               empties = drop_words || !fifo_ctrl[2];
   always @(posedge clk) arg_flush <= !rst && empties;
-  assign words = arg_count != {COUNT_W{1'b0}};
 
-  wire push = wr && (word == `REG_LAYER_ARGUMENT_FIFO_HI) && !empties;
+  wire push = wr && (word == `REG_LAYER_ARGUMENT_FIFO_HI) && fifo_ctrl[2];
   wire first = (in_word == 4'd0);
   wire room = (arg_count <= ADMIT);
   wire drop = first ? !room : dropping;
@@ -147,6 +146,7 @@ module kpu_regs (
 
   always @(posedge clk) begin
     if (rst || empties) begin
+      words <= 1'b0;
       in_word <= 4'd0;
       dropping <= 1'b0;
       out_word <= 4'd0;
@@ -156,6 +156,7 @@ module kpu_regs (
         in_word  <= (in_word == LAST_WORD) ? 4'd0 : in_word + 4'd1;
         dropping <= drop;
       end
+      words <= (push && !drop) || (words && !(pop && arg_count == {{(COUNT_W - 1) {1'b0}}, 1'b1}));
       if (pop) begin
         out_word <= (out_word == LAST_WORD) ? 4'd0 : out_word + 4'd1;
       end
