@@ -124,7 +124,7 @@ module control #(
   wire dec_word_ready, collected, dec_idle, dec_err, d_valid;
   wire [7:0] dec_err_code;
   // ---- dispatcher
-  wire d_ready, given, q_valid, q_empty;
+  wire d_ready, q_valid, q_empty;
   // ---- fetch_ctrl
   wire fetch_start, fetch_busy, first_out, boundary;
   // ---- prefetch_ctrl
@@ -305,7 +305,6 @@ module control #(
       .d_valid(d_valid),
       .d_ready(d_ready),
       .d_desc(load_desc),
-      .given(given),
       .fetch_start(fetch_start),
       .fetch_busy(fetch_busy),
       .weight_load_start(weight_load_start),
@@ -352,7 +351,7 @@ module control #(
       .follows(go_on),
       .moved_on(moved_on),
       .inf_over(inf_over),
-      .list_given(given && list_mode),
+      .list_seen(d_valid && list_mode),
       .d_desc(load_desc),
       .first_out(first_out),
       .layer_runs(runs && list_mode),

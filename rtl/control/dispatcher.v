@@ -26,11 +26,10 @@ module dispatcher #(
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  flush,
-    // decoded layers; one was taken by all
+    // decoded layers
     input  wire                  d_valid,
     output wire                  d_ready,
     input  wire [`DESC_BITS-1:0] d_desc,
-    output wire                  given,
     // takers
     output wire                  fetch_start,
     input  wire                  fetch_busy,
@@ -67,7 +66,7 @@ module dispatcher #(
   assign param_load_start = give_param && loads && !d_desc[`DESC_FP16];
   assign d_ready = (fetch_taken || give_fetch) && (weight_taken || give_weight) &&
       (param_taken || give_param) && (queue_taken || give_queue);
-  assign given = d_valid && d_ready;
+  wire given = d_valid && d_ready;
 
   always @(posedge clk) begin
     if (rst || flush || d_ready) begin

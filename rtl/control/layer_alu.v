@@ -4,7 +4,8 @@
 //
 // How it works: there is one multiplier, whose product stands until the next multiplication, one adder that
 // compares as well, and a file of 16 registers. Operands are those registers, slices of the product
-// and fields of the layer; other results are fields of the descriptor.
+// and fields of the layer; other results are fields of the descriptor. The operands of a
+// multiplication go through registers: its product is there behind the next step.
 // Handshake: begun and full as layer_steps has them; over stays with all results until clear, which
 // forgets the layer. The place of the inference's pixels stays, from a first layer to the next reset.
 `resetall
@@ -79,31 +80,33 @@ module layer_alu #(
 
   // ---- the step: operands, what is done, where the result goes, what is checked; the row once more
   wire run, again;
+  reg multiplies;  // factors are there
   wire [`STEP_OPERAND_BITS-1:0] left, right, target;
   wire [  `STEP_WHAT_BITS-1:0] what;
   wire [`STEP_RESULT_BITS-1:0] dest;
   wire [ `STEP_CHECK_BITS-1:0] check;
   layer_steps u_steps (
-      .clk   (clk),
-      .clear (rst || clear),
-      .begun (begun),
-      .full  (full),
-      .mode  (desc[`DESC_MODE]),
-      .dw    (dw),
-      .two   (desc[`DESC_EW] && !desc[`DESC_ONE]),
-      .out32 (out32),
-      .kept  (desc[`DESC_KEPT]),
-      .pools (desc[`DESC_POOLS]),
-      .side  (side),
-      .again (again),
-      .run   (run),
-      .left  (left),
-      .right (right),
-      .what  (what),
-      .target(target),
-      .result(dest),
-      .check (check),
-      .over  (over)
+      .clk       (clk),
+      .clear     (rst || clear),
+      .begun     (begun),
+      .full      (full),
+      .mode      (desc[`DESC_MODE]),
+      .dw        (dw),
+      .two       (desc[`DESC_EW] && !desc[`DESC_ONE]),
+      .out32     (out32),
+      .kept      (desc[`DESC_KEPT]),
+      .pools     (desc[`DESC_POOLS]),
+      .side      (side),
+      .multiplies(multiplies),
+      .again     (grows && !full_up),
+      .run       (run),
+      .left      (left),
+      .right     (right),
+      .what      (what),
+      .target    (target),
+      .result    (dest),
+      .check     (check),
+      .over      (over)
   );
 
   // ---- operands
@@ -170,7 +173,7 @@ module layer_alu #(
   wire [17:0] result = what[`STEP_PASS] ? left_now : sum;
   // a first layer sets the place of the pixels
   wire place = target == `T_LO || target == `T_HI;
-  wire write = run && target[`STEP_FILE] && (!place || first) && (!(|(dest & `TO_B)) || again);
+  wire write = run && target[`STEP_FILE] && (!place || first);
   ram_1r1w_async #(
       .WIDTH(18),
       .DEPTH(16)
@@ -216,9 +219,10 @@ module layer_alu #(
       (|(check & `CHECK_ROOM) && crowded && !fc && !dw) || (|(check & `CHECK_ROOM_DW) && crowded && dw);
 
   // A block grows by a group as long as there is use for it, and the buffer has room for the rows of
-  // the block and of a group of the next one.
-  assign again = |(dest & `TO_B) && !crowded && (groups[10:4] != 7'd0 || block < groups[3:0]) &&
-      block < share && !dw && !fc;
+  // the block and of a group of the next one. The step ends a cycle after there was none.
+  reg full_up;
+  wire grows = |(dest & `TO_B) && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
+  assign again = grows && !crowded && !full_up;
 
   always @(posedge clk) begin
     if (rst || clear) begin
@@ -252,9 +256,15 @@ module layer_alu #(
   wire [3:0] whole = from_channels ? c_m1[3:0] : right_now[3:0];
   wire [3:0] rest = whole - left_now[3:0] - {left_now[0], 3'd0};
   wire to_wlen = |(dest & `TO_WLEN) || (|(dest & `TO_WLAST) && loads_m1 == 6'd0);
+  reg [17:0] factor_left, factor_right;
+  always @(posedge clk) begin
+    multiplies <= run && what[`STEP_MUL];
+    full_up <= run && grows && crowded;
+    {factor_left, factor_right} <= {left_now, right_now};
+    product <= multiplies ? factor_left * factor_right : product;
+  end
   always @(posedge clk) begin
     if (run) begin
-      product <= what[`STEP_MUL] ? left_now * right_now : product;
       inb <= |(dest & `TO_INB) ? product[21:0] : inb;
       rem <= from_channels || |(dest & `TO_REM_FC) ? rest : rem;
       steps <= |(dest & `TO_S) ? result : steps;

@@ -5,7 +5,7 @@
 // How it works: the fields are stored as the words arrive: layer_flags has words 0 and 6.
 // layer_sizes says how the layer lies on the array; layer_alu computes and checks the rest, a step a
 // cycle, and begins while words arrive. The first rule that is broken gives the code, in this order:
-// flags, kernel, pool, sizes, addresses, weights. Fields that follow from others (layout, totals) are
+// flags, kernel, pool, sizes, addresses, weights; a register has found it a cycle after the last step. Fields that follow from others (layout, totals) are
 // derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
@@ -53,7 +53,7 @@ module layer_decode #(
     // a layer was collected
     output wire                  collected,
     // descriptor
-    output wire                  d_valid,
+    output reg                   d_valid,
     input  wire                  d_ready,
     output wire [`DESC_BITS-1:0] desc,
     // refused layer
@@ -99,9 +99,12 @@ module layer_decode #(
   reg [10:0] n_o, n_coef, n_w, n_ow;
   wire kept;
   wire [1:0] fp16;  // product of float16 matrices, of float32 results
-  // addresses lie in the upper half of their words; kept weights have places in the AI RAM
-  wire [31:0] base = (word != `ARG_WORD_KERNEL_LOAD_CFG) ? bias_base : kept ? 32'd0 : wgt_base;
-  wire [31:0] address = w_data[`ARG_PARA_START_ADDR] + base;
+  // addresses lie in the upper half of their words, and are added a cycle later: batch norm, weights,
+  // activation; kept weights have places in the AI RAM
+  reg [31:0] offset;
+  reg [2:0] adds;
+  wire [31:0] base = !adds[1] ? bias_base : kept ? 32'd0 : wgt_base;
+  wire [31:0] address = offset + base;
   wire [13:0] low_m1 = w_data[`ARG_I_CH_NUM_M1];
   wire [9:0] high_m1 = w_data[`ARG_O_CH_NUM_M1];
   wire [10:0] high_size = {1'b0, high_m1} + 11'd1;
@@ -132,14 +135,11 @@ module layer_decode #(
           kernel_type <= w_data[`ARG_KERNEL_TYPE];
           pool_type   <= w_data[`ARG_POOL_TYPE];
           pad_value   <= w_data[`ARG_PAD_VALUE];
-          norm_adr    <= address;
         end
         `ARG_WORD_KERNEL_LOAD_CFG: begin
-          loads_m1   <= w_data[`ARG_LOAD_TIME_M1];
-          para_size  <= w_data[`ARG_PARA_SIZE];
-          weight_adr <= address;
+          loads_m1  <= w_data[`ARG_LOAD_TIME_M1];
+          para_size <= w_data[`ARG_PARA_SIZE];
         end
-        `ARG_WORD_KERNEL_CALC_TYPE_CFG: act_adr <= address;
         `ARG_WORD_CONV_VALUE: begin
           shr_w <= w_data[`ARG_SHR_W];
           shr_x <= w_data[`ARG_SHR_X];
@@ -147,7 +147,7 @@ module layer_decode #(
           arg_x <= w_data[`ARG_ARG_X];
         end
         // modulo 2^36, which is exact while the sum fits 36 bits
-        `ARG_WORD_CONV_VALUE2:          term <= w_data[35:0];
+        `ARG_WORD_CONV_VALUE2: term <= w_data[35:0];
         `ARG_WORD_DMA_PARAMETER: begin
           send       <= w_data[`ARG_SEND_DATA_OUT];
           wide       <= !eight_bit || fp16[0];
@@ -156,9 +156,20 @@ module layer_decode #(
           inf_parity <= parity;
           layer      <= index;
         end
-        default:                        send <= send;  // words 0, 6 and 8: layer_flags, layer_alu
+        default:               send <= send;  // words 0, 6 and 8: layer_flags, layer_alu
       endcase
     end
+  end
+  always @(posedge clk) begin
+    offset <= w_data[`ARG_PARA_START_ADDR];
+    adds <= {
+      take && word == `ARG_WORD_KERNEL_CALC_TYPE_CFG,
+      take && word == `ARG_WORD_KERNEL_LOAD_CFG,
+      take && word == `ARG_WORD_KERNEL_POOL_TYPE_CFG
+    };
+    norm_adr <= adds[0] ? address : norm_adr;
+    weight_adr <= adds[1] ? address : weight_adr;
+    act_adr <= adds[2] ? address : act_adr;
   end
 
   wire word_8 = take && word == `ARG_WORD_WRITE_BACK_CFG;
@@ -322,14 +333,17 @@ module layer_decode #(
   wire [7:0] bad = (bad_form != 8'd0) ? bad_form : (bad_steps && !whole_map) ? `ERROR_BAD_SIZE :
       (bad_place || bad_store) ? `ERROR_BAD_ADDR :
       ((bad_weights || bad_wide) && !pools) ? `ERROR_BAD_WEIGHTS : 8'd0;
-  wire refused = over && bad != 8'd0;
-  assign d_valid = over && bad == 8'd0;
-  assign leave   = refused || (d_valid && d_ready);
+  reg refused;
+  assign leave = refused || (d_valid && d_ready);
   always @(posedge clk) begin
     if (rst) begin
+      d_valid  <= 1'b0;
+      refused  <= 1'b0;
       err      <= 1'b0;
       err_code <= 8'd0;
     end else begin
+      d_valid  <= over && bad == 8'd0 && !leave;
+      refused  <= over && bad != 8'd0 && !leave;
       err      <= refused;
       err_code <= refused ? bad : err_code;
     end

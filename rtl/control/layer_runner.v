@@ -28,7 +28,7 @@ module layer_runner #(
     // end what is going on
     input  wire                  abort,
     input  wire                  dma_idle,
-    output wire                  flush,
+    output reg                   flush,
     // layer at the head of the queue
     input  wire                  q_valid,
     input  wire [`DESC_BITS-1:0] desc,
@@ -96,7 +96,6 @@ module layer_runner #(
   assign pix_take = state == START && (first || loads);
   assign pix_ask = state == PIXELS && loads;
   assign unload_start = state == OUT || (state == START && stores);
-  assign flush = state == FLUSH;
   assign idle = state == IDLE;
   assign runs = state == RUN;
   assign waits_pixels = state == PIXELS;
@@ -105,7 +104,8 @@ module layer_runner #(
   assign inf_over = state == INF_END && (committed || !more);
   // not registered: what the registers say in this cycle decides, and in this cycle they move on
   assign inf_next = inf_over && go_on;
-  assign prow_freed = keep ? prow_net : prow_base;
+  // a cycle behind prow_base: rows may be freed later
+  assign prow_freed = prow_net;
 
   // sizes of the output map, minus one
   wire [10:0] chans_m1 = desc[`DESC_O] - 11'd1;
@@ -116,9 +116,13 @@ module layer_runner #(
   always @(posedge clk) begin
     if (rst) begin
       state <= IDLE;
+      flush <= 1'b0;
     end else if (abort) begin
       state <= FLUSH;
+      flush <= 1'b1;
     end else begin
+      // a register of its own: it reaches everything
+      flush <= (state == INF_END) ? inf_over && !go_on && committed : state == FLUSH && !(flush_seen && dma_idle);
       case (state)
         IDLE:
         state <= (!q_valid || q_pop) ? IDLE : (loads || (first && !pix_ready)) ? PIXELS : START;

@@ -29,7 +29,7 @@
       //: No deadlock: with what it waits for there, no state stays for more than three cycles.
       no_deadlock : assert (f_same <= 3);
       //: The state is one that there is.
-      legal_state : assert (state <= FLUSH);
+      legal_state : assert (state <= FLUSH && flush == (state == FLUSH));
       //: A layer is told done, and taken from the queue, once and only after it was begun.
       if (layer_done) done_once : assert (f_on && q_pop);
       //: Nothing is started while a layer runs.

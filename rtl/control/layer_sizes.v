@@ -47,10 +47,10 @@ module layer_sizes #(
     // sizes do not fit each other
     output reg         bad,
     // pitch codes, rows of a line of input and output
-    output wire [ 1:0] ip,
-    output wire [ 1:0] op,
-    output wire [ 4:0] irl,
-    output wire [ 4:0] orl,
+    output reg  [ 1:0] ip,
+    output reg  [ 1:0] op,
+    output reg  [ 4:0] irl,
+    output reg  [ 4:0] orl,
     // log2 of the pool's stride, it is a pick; its map is one line
     output wire [ 1:0] fl,
     output wire        pick,
@@ -78,10 +78,12 @@ module layer_sizes #(
   assign pick = pool_type == 4'd5 || pool_type == 4'd6 || pool_type == 4'd7;
 
   // rows of a line: one, or ceil(width / 64)
-  assign ip   = pitch_of(n_w);
-  assign op   = pitch_of(n_ow);
-  assign irl  = n_w[10:6] + {4'd0, n_w[5:0] != 6'd0};
-  assign orl  = n_ow[10:6] + {4'd0, n_ow[5:0] != 6'd0};
+  always @(posedge clk) begin
+    ip  <= pitch_of(n_w);
+    op  <= pitch_of(n_ow);
+    irl <= n_w[10:6] + {4'd0, n_w[5:0] != 6'd0};
+    orl <= n_ow[10:6] + {4'd0, n_ow[5:0] != 6'd0};
+  end
 
   // what a pool leaves over is not computed
   wire [1:0] left_over = quarter ? 2'd3 : stays ? 2'd0 : 2'd1;

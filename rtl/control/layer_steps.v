@@ -5,7 +5,9 @@
 // How it works: a row of the table is a step: left and right operand, what is done with them, the
 // register of layer_alu's file and the other results that it goes to, what is checked
 // (layer_steps.vh). A bit walks from row to row, past those that a layer does not need;
-// the step of the row where it stands is in registers. Division by
+// the step of the row where it stands is in registers. A multiplication has its product a cycle late: the
+// row right behind it still has the product before, and where no other row fits there, the row that
+// needs the product waits. Division by
 // nine is a multiplication by its reciprocal, exact for what comes; a vector of up to 2 MiB is divided
 // in two parts. A map takes whole rows from its address on; its channel groups follow each other or
 // lie as many rows apart as words 7 and 8 say. The rows of a first layer's input are the place of the
@@ -32,8 +34,10 @@ module layer_steps (
     input  wire                          out32,
     input  wire                          kept,
     input  wire                          pools,
-    // windows of a pooling task: columns, after the lines; the row is done once more
+    // windows of a pooling task: columns, after the lines; the row before was a multiplication; the
+    // row is done once more
     input  wire                          side,
+    input  wire                          multiplies,
     input  wire                          again,
     // a step is done: its operands, what, results, checks; all are done
     output wire                          run,
@@ -69,15 +73,18 @@ module layer_steps (
   reg [END:0] next;
   always @* begin
     next = {at[END-1:0], 1'b0};
-    if (at[15] && !out32) {next[18], next[16]} = 2'b10;
-    if (at[21] && !two) {next[23], next[22]} = 2'b10;
-    if (at[24] && !two) {next[27], next[25]} = 2'b10;
-    if (at[27] && !out32) {next[29], next[28]} = 2'b10;
-    if (at[30] && !in_order) {next[33], next[31]} = 2'b10;
+    if (at[15] && !out32) {next[17], next[16]} = 2'b10;
+    if (at[17] && !out32) {next[19], next[18]} = 2'b10;
+    if (at[21] && !out32) {next[23], next[22]} = 2'b10;
+    if (at[23] && !two) {next[25], next[24]} = 2'b10;
+    if (at[28] && !two) {next[32], next[31], next[29]} = {!in_order, in_order, 1'b0};
+    if (at[30] && !in_order) {next[32], next[31]} = 2'b10;
+    if (at[32] && !in_order) {next[34], next[33]} = 2'b10;
     if (at[35] && !two) {next[39], next[36]} = 2'b10;
     if (at[40] && pools) {next[71], next[41]} = 2'b10;
-    if (at[44] && !fc) {next[46], next[45]} = 2'b10;
-    if (at[50] && !kept) {next[53], next[51]} = 2'b10;
+    if (at[43] && !fc) {next[45], next[44]} = 2'b10;
+    if (at[53] && !kept) {next[55], next[54]} = 2'b10;
+    if (at[55] && !kept) {next[67], next[57], next[56]} = {!fc, fc, 1'b0};
     if (at[56] && !fc) {next[67], next[57]} = 2'b10;
     if (at[70]) {next[END], next[71]} = 2'b10;
     if (at[76] && !side) {next[END], next[71]} = 2'b01;
@@ -90,49 +97,50 @@ module layer_steps (
   always @* begin
     (* parallel_case *)
     case (1'b1)
-      // bytes of the input map, behind FIRST
-      next[1]: coming = {`LEFT_W, `RIGHT_P, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[2]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_INB, `TO_INB, `NO_CHECK};
-      // reduction steps: ceil(C / 9), C, or one; rows that must be in the weight buffer
-      next[3]: coming = {`LEFT_C2, `RIGHT_NINTH_2, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[4]: coming = {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_QUOTIENT, `TO_REM, `NO_CHECK};
-      next[5]: coming = {nines, all, `ADD, `T_BLOCK, `TO_S, `CHECK_ROOM};
-      // channel groups of the input less one; groups of output channels; ... of the output less one
-      next[6]: coming = {`LEFT_C2, `RIGHT_IN_PITCH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      // bytes of the input map, behind FIRST; a ninth of the channels
+      next[1]: coming = {`LEFT_C2, `RIGHT_NINTH_2, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[2]: coming = {`LEFT_W, `RIGHT_P, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[3]: coming = {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_QUOTIENT, `TO_REM, `NO_CHECK};
+      // channel groups of the input less one
+      next[4]: coming = {`LEFT_C2, `RIGHT_IN_PITCH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[5]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_INB, `TO_INB, `NO_CHECK};
+      // groups of output channels
+      next[6]: coming = {`LEFT_O2, `RIGHT_BANKS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[7]: coming = {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_IN_GROUPS, `NO_RESULT, `NO_CHECK};
-      next[8]: coming = {`LEFT_O2, `RIGHT_BANKS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[9]: coming = {`LEFT_HIGH, `RIGHT_ONE, `ADD, `T_QUOTIENT, `TO_G, `NO_CHECK};
-      next[10]: coming = {`LEFT_O2, `RIGHT_OUT_PITCH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[11]: coming = {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_GROUPS, `NO_RESULT, `NO_CHECK};
+      // reduction steps: ceil(C / 9), C, or one; rows that must be in the weight buffer
+      next[8]: coming = {nines, all, `ADD, `T_BLOCK, `TO_S, `CHECK_ROOM};
+      // channel groups of the output less one
+      next[9]: coming = {`LEFT_O2, `RIGHT_OUT_PITCH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[10]: coming = {`LEFT_HIGH, `RIGHT_ONE, `ADD, `T_QUOTIENT, `TO_G, `NO_CHECK};
       // rows of a channel group
-      next[12]: coming = {`LEFT_H, `RIGHT_IRL, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[13]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_OWN, `NO_RESULT, `NO_CHECK};
-      next[14]: coming = {`LEFT_OH, `RIGHT_ORL, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[11]: coming = {`LEFT_H, `RIGHT_IRL, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[12]: coming = {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_GROUPS, `NO_RESULT, `NO_CHECK};
+      next[13]: coming = {`LEFT_OH, `RIGHT_ORL, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[14]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_OWN, `NO_RESULT, `NO_CHECK};
       // the last words are there; of all planes of a channel
       next[15]: coming = {`LEFT_P, `RIGHT_OCS, `GT, `T_OUT_OWN, `TO_OCS, `CHECK_NEAR_OUT};
       next[16]: coming = {`LEFT_P, `RIGHT_PLANES, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[17]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_OUT_OWN, `NO_RESULT, `NO_CHECK};
-      // rows of the input; the row behind it, behind the second map
-      next[18]: coming = {`T_OWN, `RIGHT_ICS, `GT, `NO_OPERAND, `TO_ICS, `CHECK_NEAR_IN};
+      // rows of the input and of the output; the row behind the input, the second map, the output
+      next[17]: coming = {`T_OWN, `RIGHT_ICS, `GT, `NO_OPERAND, `TO_ICS, `CHECK_NEAR_IN};
+      next[18]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_OUT_OWN, `NO_RESULT, `NO_CHECK};
       next[19]: coming = {`T_IN_GROUPS, `RIGHT_ICS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[20]: coming = {`LEFT_P, `T_OWN, `ADD, `T_ROWS, `NO_RESULT, `CHECK_SPAN};
-      next[21]: coming = {`LEFT_SRC, `T_ROWS, `ADD, `T_IN_END, `NO_RESULT, `CHECK_LIMIT};
-      next[22]: coming = {`LEFT_SRC2, `T_ROWS, `ADD, `T_IN_END2, `NO_RESULT, `CHECK_LIMIT};
+      next[20]: coming = {`T_OUT_GROUPS, `RIGHT_OCS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[21]: coming = {`LEFT_P, `T_OWN, `ADD, `T_ROWS, `NO_RESULT, `CHECK_SPAN};
+      next[22]: coming = {`LEFT_P, `RIGHT_PLANES, `MUL, `NO_OPERAND, `NO_RESULT, `CHECK_SPAN};
+      next[23]: coming = {`LEFT_SRC, `T_ROWS, `ADD, `T_IN_END, `NO_RESULT, `CHECK_LIMIT};
+      next[24]: coming = {`LEFT_SRC2, `T_ROWS, `ADD, `T_IN_END2, `NO_RESULT, `CHECK_LIMIT};
+      next[25]: coming = {`LEFT_P, `T_OUT_OWN, `ADD, `T_ROWS, `NO_RESULT, `CHECK_SPAN};
+      next[26]: coming = {`LEFT_DST, `T_ROWS, `ADD, `T_STOP, `NO_RESULT, `CHECK_LIMIT};
       // does it meet the place of the pixels? a first layer sets it
-      next[23]: coming = {`LEFT_SRC, `T_HI, `GE, `T_LO, `TO_BELOW, `NO_CHECK};
-      next[24]: coming = {`T_IN_END, `T_LO, `GT, `T_HI, `TO_TOUCH, `NO_CHECK};
-      next[25]: coming = {`LEFT_SRC2, `T_HI, `GE, `NO_OPERAND, `TO_BELOW, `NO_CHECK};
-      next[26]: coming = {`T_IN_END2, `T_LO, `GT, `NO_OPERAND, `TO_TOUCH, `NO_CHECK};
-      // rows of the output, the row behind it
-      next[27]: coming = {`T_OUT_GROUPS, `RIGHT_OCS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[28]: coming = {`LEFT_P, `RIGHT_PLANES, `MUL, `NO_OPERAND, `NO_RESULT, `CHECK_SPAN};
-      next[29]: coming = {`LEFT_P, `T_OUT_OWN, `ADD, `T_ROWS, `NO_RESULT, `CHECK_SPAN};
-      next[30]: coming = {`LEFT_DST, `T_ROWS, `ADD, `T_STOP, `NO_RESULT, `CHECK_LIMIT};
+      next[27]: coming = {`LEFT_SRC, `T_HI, `GE, `T_LO, `TO_BELOW, `NO_CHECK};
+      next[28]: coming = {`T_IN_END, `T_LO, `GT, `T_HI, `TO_TOUCH, `NO_CHECK};
+      next[29]: coming = {`LEFT_SRC2, `T_HI, `GE, `NO_OPERAND, `TO_BELOW, `NO_CHECK};
+      next[30]: coming = {`T_IN_END2, `T_LO, `GT, `NO_OPERAND, `TO_TOUCH, `NO_CHECK};
       // may it meet an input in front of it: its groups are no farther apart
       next[31]: coming = {`LEFT_ONE, `RIGHT_OCS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[32]: coming = {`LEFT_P, `RIGHT_ICS, `GT, `NO_OPERAND, `TO_BEHIND, `NO_CHECK};
       // does it meet the input, the second map, the place of the pixels?
-      next[33]: coming = {`LEFT_DST, `T_IN_END, `GE, `T_DST, `TO_BELOW, `NO_CHECK};
+      next[32]: coming = {`LEFT_DST, `T_IN_END, `GE, `T_DST, `TO_BELOW, `NO_CHECK};
+      next[33]: coming = {`LEFT_P, `RIGHT_ICS, `GT, `NO_OPERAND, `TO_BEHIND, `NO_CHECK};
       next[34]: coming = {`LEFT_SRC, `T_STOP, `GE, `NO_OPERAND, `TO_BELOW_TOO, `NO_CHECK};
       next[35]: coming = {`LEFT_SRC, `T_DST, `GE, `NO_OPERAND, `NO_RESULT, `CHECK_MEET};
       next[36]: coming = {`T_DST, `T_IN_END2, `GE, `NO_OPERAND, `TO_BELOW, `NO_CHECK};
@@ -140,26 +148,26 @@ module layer_steps (
       next[38]: coming = {`LEFT_SRC2, `T_DST, `GE, `NO_OPERAND, `NO_RESULT, `CHECK_MEET};
       next[39]: coming = {`LEFT_DST, `T_HI, `GE, `NO_OPERAND, `TO_BELOW, `NO_CHECK};
       next[40]: coming = {`T_STOP, `T_LO, `GT, `NO_OPERAND, `TO_TOUCH, `NO_CHECK};
-      // channels of the last load less one: one at least, and no more than of another load
+      // channels of the last load less one: one at least, and no more than of another load; bytes of an
+      // output channel
       next[41]: coming = {`LEFT_LOADS, `RIGHT_COEF, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[42]: coming = {`LEFT_O, `RIGHT_P, `SUB_1, `T_REST, `NO_RESULT, `CHECK_FEW};
-      next[43]: coming = {`T_REST, `RIGHT_COEF, `GE, `NO_OPERAND, `NO_RESULT, `CHECK_OVER};
-      // bytes of an output channel, of a load, of the last load
-      next[44]: coming = {`LEFT_BYTES, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[45]: coming = {`T_INB, `RIGHT_P, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[42]: coming = {`LEFT_BYTES, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[43]: coming = {`LEFT_O, `RIGHT_P, `SUB_1, `T_REST, `NO_RESULT, `CHECK_FEW};
+      next[44]: coming = {`T_INB, `RIGHT_P, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[45]: coming = {`T_REST, `RIGHT_COEF, `GE, `NO_OPERAND, `NO_RESULT, `CHECK_OVER};
       next[46]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_UNIT, `NO_RESULT, `CHECK_HUGE};
+      // bytes of a load, of the last load; constant term, modulo 2^36
       next[47]: coming = {`T_UNIT, `RIGHT_COEF, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[48]: coming = {`LEFT_P, `RIGHT_PSIZE, `GT, `NO_OPERAND, `TO_WLEN, `CHECK_LONG};
-      next[49]: coming = {`T_UNIT, `T_REST, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[50]: coming = {`LEFT_P, `T_UNIT, `ADD, `NO_OPERAND, `TO_WLAST, `NO_CHECK};
+      next[48]: coming = {`T_UNIT, `T_REST, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[49]: coming = {`LEFT_P, `RIGHT_PSIZE, `GT, `NO_OPERAND, `TO_WLEN, `CHECK_LONG};
+      next[50]: coming = {`LEFT_TERM, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[51]: coming = {`LEFT_P, `T_UNIT, `ADD, `NO_OPERAND, `TO_WLAST, `NO_CHECK};
+      next[52]: coming = {`LEFT_TERM_HIGH, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[53]: coming = {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_OWN, `TO_ADDC, `NO_CHECK};
       // kept weights: where they end
-      next[51]: coming = {`LEFT_LOADS, `RIGHT_PSIZE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[52]: coming = {`NO_OPERAND, `NO_OPERAND, `ADD, `NO_OPERAND, `NO_RESULT, `CHECK_KEPT_END};
-      // constant term, modulo 2^36
-      next[53]: coming = {`LEFT_TERM, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[54]: coming = {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_OWN, `TO_ADDC, `NO_CHECK};
-      next[55]: coming = {`LEFT_TERM_HIGH, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[56]: coming = {`LEFT_P, `T_OUT_OWN, `ADD, `NO_OPERAND, `TO_ADDC_HIGH, `NO_CHECK};
+      next[54]: coming = {`LEFT_LOADS, `RIGHT_PSIZE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[55]: coming = {`LEFT_P, `T_OUT_OWN, `ADD, `NO_OPERAND, `TO_ADDC_HIGH, `NO_CHECK};
+      next[56]: coming = {`NO_OPERAND, `NO_OPERAND, `ADD, `NO_OPERAND, `NO_RESULT, `CHECK_KEPT_END};
       // steps of a vector: ceil(C * H * W / 9), by the quotient and the rest of C * H
       next[57]: coming = {`LEFT_H, `RIGHT_C, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[58]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_QUOTIENT, `NO_RESULT, `NO_CHECK};
@@ -174,13 +182,13 @@ module layer_steps (
       // rows of the weight buffer for all weights: of a vector packed in rows; groups of a block, with one
       // group of the next one
       next[67]: coming = {parts, each, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      next[68]: coming = {rows, `RIGHT_PART, `ADD, `NO_OPERAND, `TO_WROWS, `CHECK_ROOM_DW};
-      next[69]: coming = {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `NO_RESULT, `NO_CHECK};
+      next[68]: coming = {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `NO_RESULT, `NO_CHECK};
+      next[69]: coming = {rows, `RIGHT_PART, `ADD, `NO_OPERAND, `TO_WROWS, `CHECK_ROOM_DW};
       next[70]: coming = {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `TO_B, `NO_CHECK};
       // windows of a pooling task, lines, then pixels: the last one fits, one more does not
-      next[71]: coming = {size, `RIGHT_PAD, `ADD, `T_ROWS, `NO_RESULT, `NO_CHECK};
-      next[72]: coming = {`T_ROWS, `RIGHT_KERNEL, `SUB_1, `T_ROWS, `NO_RESULT, `CHECK_WINDOW};
-      next[73]: coming = {windows, `RIGHT_STRIDE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[71]: coming = {windows, `RIGHT_STRIDE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+      next[72]: coming = {size, `RIGHT_PAD, `ADD, `T_ROWS, `NO_RESULT, `NO_CHECK};
+      next[73]: coming = {`T_ROWS, `RIGHT_KERNEL, `SUB_1, `T_ROWS, `NO_RESULT, `CHECK_WINDOW};
       next[74]: coming = {`LEFT_P, `T_ROWS, `GT, `NO_OPERAND, `NO_RESULT, `CHECK_NEXT};
       next[75]: coming = {`LEFT_P, `RIGHT_STRIDE, `SUB, `T_STOP, `NO_RESULT, `NO_CHECK};
       next[76]: coming = {`T_STOP, `T_ROWS, `GT, `NO_OPERAND, `TO_SIDE, `CHECK_LAST};
@@ -188,7 +196,8 @@ module layer_steps (
     endcase
   end
 
-  assign run  = begun && (full || !at[LATE]) && !at[END];
+  wire waits = multiplies && (at[58] || at[60] || at[62] || at[64] || at[66]);
+  assign run  = begun && (full || !at[LATE]) && !at[END] && !waits;
   assign over = at[END] && full;
   always @(posedge clk) begin
     if (clear) begin

@@ -9,7 +9,7 @@
 // layer goes line by line (pixel_lines), and its layer begins with the first one. The registers keep
 // the address that was taken; the address of a prefetch becomes AI_PIX_ADR later. A layer that loads
 // its own map asks for it when its turn has come; prefetch_ctrl keeps the next inference away then.
-// The map stands in a register, which has it before the load starts.
+// The map stands in registers from its request on, so that what is computed of it is there before the load.
 // Handshake: begin_run and move_on are pulses; ready stays until take. pixel_req is valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -21,7 +21,7 @@ module pixel_ctrl (
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  flush,
-    // descriptor of an inference's first layer
+    // descriptor of an inference's first layer, for a cycle or more
     input  wire                  first_valid,
     input  wire [`DESC_BITS-1:0] first_desc,
     // the layer whose turn it is asks for its own map
@@ -67,6 +67,8 @@ module pixel_ctrl (
   // the map is that of a layer that asked
   reg                    own;
   reg  [`SHAPE_BITS-1:0] first_shape;
+  reg  [`SHAPE_BITS-1:0] shape;  // what is asked for
+  reg                    part;  // the place fills line by line
   reg                    taken;  // the layer has begun with the first lines
 
   wire [`MOVES_BITS-1:0] moves = layer_desc[`DESC_MOVES];
@@ -96,15 +98,13 @@ module pixel_ctrl (
     first_desc[`DESC_W],
     first_desc[`DESC_C]
   };
-  wire [`SHAPE_BITS-1:0] shape = own ? own_shape : first_shape;
   wire by_lines = shape[`SHAPE_BY_LINES];
-  wire whole_asked = layer_now ? !own_shape[`SHAPE_BY_LINES] : !first_shape[`SHAPE_BY_LINES];
   wire [31:0] adr = own ? moves[`MOVES_LOAD_ADR] : taken_adr;
   wire [`OWNER_BITS-1:0] owner = own ?
       {layer_desc[`DESC_INF], layer_desc[`DESC_IDX]} : {parity, 10'd0};
 
   // ---- line by line
-  wire line_req_valid, line_start, lines_done;
+  wire line_req_valid, line_start, line_there, lines_done;
   wire [9:0] lines;
   wire [`REQ_BITS-1:0] line_req;
   wire [14:0] row;
@@ -129,14 +129,15 @@ module pixel_ctrl (
       .row       (row),
       .load_done (load_done),
       .lines     (lines),
+      .there     (line_there),
       .done      (lines_done)
   );
-  wire part = by_lines && state == P_FILL;
   wire filled = by_lines ? lines_done : load_done;
-  reg req_valid, start;
-  assign ready = state == P_READY || (part && !taken && lines != 10'd0);
+  wire fills = state == P_PLACE && (own || place_free);
+  reg  start;
+  assign ready = state == P_READY || (part && !taken && line_there);
   assign loading = part && taken;
-  assign pixel_req_valid = by_lines ? line_req_valid : req_valid;
+  assign pixel_req_valid = line_req_valid || (state == P_ASK && !by_lines);
   assign pixel_req = by_lines ? line_req : {owner, 2'd0, shape[`SHAPE_INB], adr};
   assign load_start = start || line_start;
 
@@ -145,20 +146,20 @@ module pixel_ctrl (
       state       <= P_IDLE;
       due         <= 1'b0;
       shaped      <= 1'b0;
-      req_valid   <= 1'b0;
+      part        <= 1'b0;
       start       <= 1'b0;
       lines_there <= 10'h3ff;
     end else begin
       shaped <= begin_run ? 1'b0 : first_valid ? 1'b1 : shaped;
       // without a prefetch the next inference begins like a fresh one
       due <= (begin_run || (move_on && state == P_IDLE)) ? 1'b1 : fresh ? 1'b0 : due;
-      req_valid <= (asks && whole_asked) || (req_valid && !pixel_req_ready);
-      start <= state == P_PLACE && !by_lines && (own || place_free);
+      start <= fills && !by_lines;
+      part <= (fills && by_lines) || (part && !lines_done);
       lines_there <= (part && (taken || take)) ? lines : 10'h3ff;
       case (state)
         P_IDLE:  state <= asks ? P_ASK : P_IDLE;
         P_ASK:   state <= (by_lines || pixel_req_ready) ? P_PLACE : P_ASK;
-        P_PLACE: state <= (own || place_free) ? P_FILL : P_PLACE;
+        P_PLACE: state <= fills ? P_FILL : P_PLACE;
         P_FILL:  state <= !filled ? P_FILL : (taken || take) ? P_IDLE : P_READY;
         P_READY: state <= take ? P_IDLE : P_READY;
         default: state <= P_IDLE;
@@ -169,6 +170,7 @@ module pixel_ctrl (
   // what stands only while it is used: whose map it is, from asks on
   always @(posedge clk) begin
     own         <= asks ? layer_now : own;
+    shape       <= !asks ? shape : layer_now ? own_shape : first_shape;
     parity      <= (fresh || npix_take) ? parity_next : parity;
     parity_next <= begin_run ? 1'b0 : (fresh || npix_take) ? !parity_next : parity_next;
     taken       <= part && (taken || take);

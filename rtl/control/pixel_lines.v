@@ -4,9 +4,10 @@
 //
 // How it works: pixels lie in storage in c, y, x order. A request and a load are made for each line
 // of each channel: all channels of line 0, then those of line 1 and so on. Requests run ahead of the
-// loads as far as the channel of the DMAC takes them. The bytes of a channel, lines times width, are
+// loads as far as the channel of the DMAC takes them, at most one in two cycles: in between a register
+// finds out whether the next one is the last of a line. The bytes of a channel, lines times width, are
 // added up bit by bit before the first request. Maps are wider than 32 pixels: a channel a row.
-// Handshake: start is a pulse; desc stays until done. Requests are valid/ready. Loads begin with
+// Handshake: start is a pulse; shape stays until done. Requests are valid/ready. Loads begin with
 // allow, each waits for load_done of the one before; row is where the line begins. lines counts the
 // lines that are there, all channels of them, done comes with the last one.
 `resetall
@@ -28,15 +29,16 @@ module pixel_lines (
     // the place in the AI RAM is free
     input  wire                   allow,
     // pixel channel of the DMAC
-    output wire                   req_valid,
+    output reg                    req_valid,
     input  wire                   req_ready,
     output wire [  `REQ_BITS-1:0] req,
     // load of a line
     output reg                    load_start,
     output reg  [           14:0] row,
     input  wire                   load_done,
-    // lines that are there; the last one is
+    // lines that are there; there is one; the last one is
     output reg  [            9:0] lines,
+    output reg                    there,
     output wire                   done
 );
 
@@ -48,10 +50,11 @@ module pixel_lines (
   // ---- bytes of a channel: 512 lines of 960 at most
   reg  [ 9:0] left;
   reg [19:0] plane, part;
-  reg adding;
+  reg  adding;
+  wire adds_on = adding && left != 10'd0;
   always @(posedge clk) begin
     if (rst) adding <= 1'b0;
-    else adding <= start || (adding && left != 10'd0);
+    else adding <= start || adds_on;
   end
   always @(posedge clk) begin
     if (start) begin
@@ -66,20 +69,27 @@ module pixel_lines (
   end
 
   // ---- requests: the next one, and where its line begins in channel 0
-  reg        asking;
+  reg        asking;  // requests are left
+  reg        ask_end;  // the next one is of the last channel
+  reg        ask_last;  // ... of the last line
   reg [10:0] ask_c;
   reg [ 9:0] ask_y;
   reg [31:0] ask_adr, ask_line;
-  wire        ask_end = ask_c == chans_m1;
   wire        asked = req_valid && req_ready;
   wire [31:0] ask_next = (ask_end ? ask_line : ask_adr) + {12'd0, ask_end ? {9'd0, n_w} : plane};
-  assign req_valid = asking && !adding;
   assign req = {owner, 13'd0, n_w, ask_adr};
   always @(posedge clk) begin
-    if (rst) asking <= 1'b0;
-    else asking <= start || (asking && !(asked && ask_end && ask_y == height_m1));
+    if (rst) begin
+      asking    <= 1'b0;
+      req_valid <= 1'b0;
+    end else begin
+      asking    <= start || (asking && !(asked && ask_end && ask_last));
+      req_valid <= asking && !adds_on && !asked;
+    end
   end
   always @(posedge clk) begin
+    ask_end  <= ask_c == chans_m1;
+    ask_last <= ask_y == height_m1;
     if (start || (asked && ask_end)) ask_c <= 11'd0;
     else ask_c <= asked ? ask_c + 11'd1 : ask_c;
     if (start) ask_y <= 10'd0;
@@ -90,11 +100,10 @@ module pixel_lines (
 
   // ---- loads: the line that is loaded, and the row where it begins in channel 0
   reg loading, waiting;
+  reg load_end, last_line;  // of the last channel, the last line; no load ends in two cycles
   reg [10:0] load_c;
   reg [14:0] line_row;
-  wire load_end = load_c == chans_m1;
   wire loaded = waiting && load_done;
-  wire last_line = lines == height_m1;
   wire [14:0] next_row = (load_end ? line_row : row) + (load_end ? {10'd0, irl} : {1'b0, ics});
   assign done = loaded && load_end && last_line;
   always @(posedge clk) begin
@@ -109,6 +118,9 @@ module pixel_lines (
     end
   end
   always @(posedge clk) begin
+    load_end  <= load_c == chans_m1;
+    last_line <= lines == height_m1;
+    there     <= !(start || rst) && (there || (loaded && load_end));
     if (start || rst || (loaded && load_end)) load_c <= 11'd0;
     else load_c <= loaded ? load_c + 11'd1 : load_c;
     if (start || rst) lines <= 10'd0;

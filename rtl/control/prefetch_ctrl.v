@@ -23,8 +23,8 @@ module prefetch_ctrl (
     input  wire                  follows,
     input  wire                  moved_on,
     input  wire                  inf_over,
-    // layers of a task list as they are decoded
-    input  wire                  list_given,
+    // layers of a task list as they are decoded, each for a cycle or more
+    input  wire                  list_seen,
     input  wire [`DESC_BITS-1:0] d_desc,
     // reads of a first layer are sent out
     input  wire                  first_out,
@@ -85,12 +85,12 @@ module prefetch_ctrl (
       reads <= reads + {1'b0, first_out} - {1'b0, inf_over};
       fc_reached <= inf_over ? 1'b0 :
           (layer_runs && desc[`DESC_MODE] == `MODE_FC) ? 1'b1 : fc_reached;
-      fc_any <= list_given ? fc_now : fc_any;
-      touch_idx <= list_given ? touch_now : touch_idx;
-      load_any <= list_given ? load_now : load_any;
-      has_load <= (list_given && d_desc[`DESC_LAST]) ? load_now : has_load;
-      has_fc <= (list_given && d_desc[`DESC_LAST]) ? fc_now : has_fc;
-      free_after <= (list_given && d_desc[`DESC_LAST]) ? touch_now : free_after;
+      fc_any <= list_seen ? fc_now : fc_any;
+      touch_idx <= list_seen ? touch_now : touch_idx;
+      load_any <= list_seen ? load_now : load_any;
+      has_load <= (list_seen && d_desc[`DESC_LAST]) ? load_now : has_load;
+      has_fc <= (list_seen && d_desc[`DESC_LAST]) ? fc_now : has_fc;
+      free_after <= (list_seen && d_desc[`DESC_LAST]) ? touch_now : free_after;
     end
   end
 
@@ -98,7 +98,7 @@ module prefetch_ctrl (
       .clk(clk),
       .rst(rst),
       .flush(flush),
-      .first_valid(list_given && d_desc[`DESC_FIRST]),
+      .first_valid(list_seen && d_desc[`DESC_FIRST]),
       .first_desc(d_desc),
       .begin_run(start),
       .move_on(moved_on),

@@ -3,7 +3,7 @@
 // watchdog: ends a run in which nothing moves any more, and says what was waited for.
 //
 // How it works: a counter of cycles without progress, while the device works and does not wait for
-// the host. At the limit stuck pulses, with what was waited for: the bus first, since everything
+// the host; a register finds out a cycle before that it gets to the limit. At the limit stuck pulses, with what was waited for: the bus first, since everything
 // waits for it in the end; then what the controller waits for. While everything is being dropped
 // (flush) the same counter bounds the wait for the end of the bursts on the bus: at the limit, or
 // at once after stuck, give_up tells the DMAC to go on without the bus.
@@ -39,20 +39,28 @@ module watchdog (
 
   reg  [31:0] still;
   reg         flushed;  // flush of the cycle before: the count begins anew with a flush
-  wire [31:0] most = (limit == 32'd0) ? FLUSH_LIMIT : (limit[31:8] == 24'd0) ? LEAST : limit;
-  wire        full = still >= most;
+  reg  [31:0] most;
+  reg         full;  // still >= most
   wire        counts = (works || flush) && !progress;
   wire        fires = full && works && !flush && !stuck && limit != 32'd0;
+
+  wire        anew = !counts || fires || flush != flushed;
+
+  always @(posedge clk) begin
+    most <= (limit == 32'd0) ? FLUSH_LIMIT : (limit[31:8] == 24'd0) ? LEAST : limit;
+  end
 
   always @(posedge clk) begin
     if (rst) begin
       still   <= 32'd0;
+      full    <= 1'b0;
       flushed <= 1'b0;
       stuck   <= 1'b0;
       give_up <= 1'b0;
     end else begin
       flushed <= flush;
-      still   <= (!counts || fires || flush != flushed) ? 32'd0 : full ? still : still + 32'd1;
+      still   <= anew ? 32'd0 : full ? still : still + 32'd1;
+      full    <= !anew && (full || still + 32'd1 >= most);
       stuck   <= fires;
       // from the cycle in which it fires to the end of the flush that follows
       give_up <= (stuck || fires || (flush && flushed && full)) ? 1'b1 : flush ? give_up : 1'b0;

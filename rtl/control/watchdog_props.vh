@@ -35,6 +35,9 @@
       if (f_flush > (limit == 0 ? 33'd65536 : f_most) + 3) flush_ends : assert (give_up);
       //: The bus is given up in a flush only, or as one begins.
       if (give_up) in_flush : assert (stuck || f_stuck || flushed || flush);
+      //: (invariant) The registers in front of the counter: the limit in effect, and whether it is reached.
+      reached : assert (full == (still >= most) && most >= 256 && (!f_reset || still == 0) &&
+          (f_reset || most == (limit == 0 ? 32'd65536 : limit < 256 ? 32'd256 : limit)));
       //: (invariant) What is counted.
       counted : assert (still <= most && (limit == 0 || stuck || f_still <= still + 33'd1) &&
           (give_up || f_flush <= still + 33'd2) && (flushed || f_stuck || f_still >= still || limit == 0) &&

@@ -4,8 +4,9 @@
 //
 // Address map (haddr[21:0]; the bits above are the decoder's): 0x000000..0x000FFF registers,
 // 0x200000..0x3FFFFF AI RAM (as much of it as there is). How it works: the address phase is
-// registered; the data phase drives one of the two sides with it. Registers: words only, no wait
-// states. AI RAM: bytes, half-words, words; the bus waits until window_ack.
+// registered, for registers and AI RAM apart; the data phase drives one of the two sides with it. Registers:
+// words only, no wait states; whether it is the one of commands, which reaches farthest, is decoded in the
+// address phase. AI RAM: bytes, half-words, words; the bus waits until window_ack.
 // An access outside the map, a register access that is not a word, a misaligned one, one wider
 // than 32 bits, or a register that reg_err refuses gets the two-cycle ERROR answer, and has no
 // side effect; so does a user's write (HPROT[1] = 0) where only privileged ones are taken. IDLE and
@@ -17,6 +18,7 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "openkpu_regs.vh"
 
 module ahb_slave #(
     // 64-byte rows of the AI RAM, 1..32768
@@ -40,10 +42,11 @@ module ahb_slave #(
     output wire        s_ahb_hready_out,
     output wire [ 1:0] s_ahb_hresp,
     output wire [31:0] s_ahb_hrdata,
-    // register side
+    // register side; the address is that of AI_CTRL
     output wire        reg_wr,
     output wire        reg_rd,
-    output wire [11:0] reg_addr,
+    output reg  [11:0] reg_addr,
+    output reg         reg_command,
     output wire [31:0] reg_wdata,
     input  wire [31:0] reg_rdata,
     input  wire        reg_err,
@@ -107,11 +110,16 @@ module ahb_slave #(
       write <= 1'b0;
       addr  <= 21'd0;
       size  <= 3'd0;
-    end else if (start && ends) begin
+    end else if (state != RAM || window_ack) begin
       write <= s_ahb_hwrite;
       addr  <= s_ahb_haddr[20:0];
       size  <= s_ahb_hsize;
     end
+  end
+  // the data phase of a register is the cycle after its address phase
+  always @(posedge clk) begin
+    reg_addr <= s_ahb_haddr[11:0];
+    reg_command <= s_ahb_haddr[11:2] == `REG_AI_CTRL;
   end
 
   // byte lanes of a RAM write
@@ -131,7 +139,6 @@ module ahb_slave #(
 
   assign reg_wr = (state == REGS) && write;
   assign reg_rd = (state == REGS) && !write;
-  assign reg_addr = addr[11:0];
   assign reg_wdata = s_ahb_hwdata;
 
   assign window_req = (state == RAM);

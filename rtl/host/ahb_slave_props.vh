@@ -90,7 +90,8 @@
       //: Rules 26, 29: a register is read in the first cycle of a legal register read and only then.
       read_exact : assert (reg_rd == (f_ours && f_begins && f_regs && !f_write));
       //: The register access has the address and data of the transfer.
-      if (reg_wr || reg_rd) reg_address : assert (reg_addr == f_addr[11:0] && reg_wdata == s_ahb_hwdata);
+      if (reg_wr || reg_rd) reg_address : assert (reg_addr == f_addr[11:0] && reg_wdata == s_ahb_hwdata &&
+                 reg_command == (f_addr[11:2] == `REG_AI_CTRL));
       //: Rules 26, 29: the AI RAM is asked for legal accesses of its own and nothing else.
       window_exact : assert (window_req == (f_ours && f_ram));
       //: The access to the AI RAM has the address, direction and data of the transfer, and exactly its lanes.
@@ -109,8 +110,8 @@
                  ((state == RAM) == (f_ours && f_ram)) && ((state == REGS) == (f_ours && f_regs && f_begins)) &&
                  (!(state == FAULT) || (f_begins && !f_ram && !f_regs)) &&
                  (!(state == FAULT2) || (!f_begins && !f_ram)));
-      //: (invariant) Address, size and direction are those of the transfer.
-      if (f_ours) transfer : assert (addr == f_addr[20:0] && size == f_size && write == f_write);
+      //: (invariant) Address, size and direction are those of the transfer, in its first cycle and while it waits.
+      if (f_ours && (f_begins || f_ram)) transfer : assert (addr == f_addr[20:0] && size == f_size && write == f_write);
       //: (invariant) The checker sees the same data phase.
       checker_state : assert (!(f_ours && f_still) && \u_checker.dp_active == f_ours && \u_checker.dp_idle == f_still &&
                  (!f_ours || \u_checker.legal == f_aligned) &&

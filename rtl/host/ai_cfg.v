@@ -26,9 +26,10 @@ module ai_cfg #(
     // clock, synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // register access
+    // register access; the address is that of AI_CTRL
     input  wire                    wr,
     input  wire [            11:0] addr,
+    input  wire                    command,
     input  wire [            31:0] wdata,
     output wire [            31:0] rdata,
     output wire                    hit,
@@ -62,7 +63,7 @@ module ai_cfg #(
 
   wire [9:0] word = addr[11:2];
 
-  wire accept, start, soft_reset, pending, occupied, stopping, start_busy, bad_config, possible;
+  wire accept, start, soft_reset, pending, occupied, at_work, stopping, start_busy, bad_config, possible;
   wire inference_hit, guard_hit, refused, locked, npix_taken;
   wire [7:0] number;
   wire [31:0] inference_rdata, guard_rdata, watchdog;
@@ -87,7 +88,7 @@ module ai_cfg #(
   command u_command (
       .clk(clk),
       .rst(rst),
-      .wr(wr && word == `REG_AI_CTRL),
+      .wr(wr && command),
       .wdata(wdata[2:0]),
       .possible(possible),
       .words(words),
@@ -104,6 +105,7 @@ module ai_cfg #(
       .pending(pending),
       .muted(muted),
       .occupied(occupied),
+      .at_work(at_work),
       .stopping(stopping)
   );
 
@@ -122,7 +124,7 @@ module ai_cfg #(
       .accept(accept),
       .reset_now(reset_now),
       .stopping(stopping),
-      .occupied(occupied),
+      .occupied(at_work),
       .refused(refused),
       .possible(possible),
       .npix_take(npix_take),

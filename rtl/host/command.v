@@ -6,7 +6,8 @@
 // already. A start is accepted when the device is not occupied: no start is pending, the layer
 // FIFO is empty and nothing is at work. For a start, work is looked at a cycle late, which cuts
 // the longest path of the device: it begins after a start or a word only, and both count at once. A
-// start in the very cycle in which work ends is refused; one after a read of "free" never is.
+// start in the very cycle in which work ends is refused; one after a read of "free" never is. at_work, for
+// writes that are refused meanwhile, is as late.
 // A soft reset is pending until the controller has dropped everything; a start that comes
 // meanwhile is kept and given to the controller afterwards. Events of the time before a reset are
 // muted while it is pending.
@@ -42,23 +43,24 @@ module command (
     // to the controller
     output wire       start,
     output reg        soft_reset,
-    // levels: a start or a reset is pending, a reset is (events are muted), the device is occupied,
-    // the run ends after the inference at work
+    // levels: a start or a reset is pending, a reset is (events are muted), the device is occupied, was in
+    // this cycle or the one before; the run ends after the inference at work
     output wire       pending,
     output reg        muted,
     output wire       occupied,
+    output wire       at_work,
     output reg        stopping
 );
 
   reg  start_due;
-  reg  at_work;  // work in the cycle before, or a start that begins it
+  reg  worked;  // work in the cycle before, or a start that begins it
 
   wire ask = wr && wdata[0];
   // what a reset drops does not count any more
   wire waiting = start_due || (words && !hold);
   // a reset is being carried out
   wire dropping = muted && (soft_reset || flushing);
-  wire free = reset_now || !(waiting || (at_work && !muted));
+  wire free = reset_now || !(waiting || (worked && !muted));
 
   assign reset_now  = wr && wdata[1];
   assign accept     = ask && free && possible;
@@ -68,6 +70,7 @@ module command (
   assign start      = start_due && !muted;
   assign pending    = start_due || muted;
   assign occupied   = waiting || work || muted;
+  assign at_work    = waiting || worked || muted;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -75,7 +78,7 @@ module command (
       soft_reset <= 1'b0;
       muted      <= 1'b0;
       stopping   <= 1'b0;
-      at_work    <= 1'b0;
+      worked     <= 1'b0;
     end else begin
       start_due  <= accept ? 1'b1 : (start || reset_now) ? 1'b0 : start_due;
       soft_reset <= reset_now;
@@ -83,7 +86,7 @@ module command (
       // a stop counts for the run at work, or for the one that the same write starts
       stopping   <= accept ? wdata[2] : (wr && wdata[2] && !reset_now) ? 1'b1 : stopping;
       // what a reset drops is no work once it has been dropped; words that come then are
-      at_work    <= start || (work && !dropping);
+      worked     <= start || (work && !dropping);
     end
   end
 

@@ -48,6 +48,8 @@
       if (soft_reset) reset_mutes : assert (muted);
       //: The device is occupied while a start or a reset is pending.
       if (pending) pending_occupies : assert (occupied);
+      //: What a busy device refuses is refused in each cycle in which it is occupied.
+      if (occupied) occupied_at_work : assert (at_work);
       //: A start waits for a flush and is given.
       waits_for_flush : cover (start && f_muted && f_waits > 3);
     end

@@ -72,6 +72,7 @@ module host_port #(
 
   wire reg_wr, reg_rd, reg_err;
   wire [11:0] reg_addr;
+  wire reg_command;
   wire [31:0] reg_wdata, reg_rdata;
   wire [ 3:0] perf_index;
   wire [63:0] perf_value;
@@ -98,6 +99,7 @@ module host_port #(
       .reg_wr(reg_wr),
       .reg_rd(reg_rd),
       .reg_addr(reg_addr),
+      .reg_command(reg_command),
       .reg_wdata(reg_wdata),
       .reg_rdata(reg_rdata),
       .reg_err(reg_err),
@@ -120,6 +122,7 @@ module host_port #(
       .reg_wr(reg_wr),
       .reg_rd(reg_rd),
       .reg_addr(reg_addr),
+      .reg_command(reg_command),
       .reg_wdata(reg_wdata),
       .reg_rdata(reg_rdata),
       .reg_err(reg_err),

@@ -70,8 +70,10 @@ module inference_cfg #(
   reg  [31:0] bias;
   reg  [31:0] list;
   reg  [ 9:0] list_len;
+  reg         listed;  // list_len is not 0
   reg  [31:0] res;
   reg  [31:0] inf_left;
+  reg         some_left;  // inf_left is not 0
   reg  [31:0] pix_stride;
   reg  [31:0] res_stride;
   // as the inference at work has them
@@ -88,7 +90,7 @@ module inference_cfg #(
   reg         res_own;
   reg         npix_own;
 
-  wire        more = mode == 2'd2 && inf_left != 32'd0;
+  wire        more = mode == 2'd2 && some_left;
   assign cfg = {
     watchdog, more && !stopping, run_eight_bit, run_len, run_res, run_list, run_bias, run_wgt, taken
   };
@@ -103,7 +105,7 @@ module inference_cfg #(
   wire wr_res = wr && word == `REG_AI_RES_ADR && !refused;
   wire wr_left = wr && word == `REG_AI_INF_LEFT;
   wire wr_res_stride = wr && word == `REG_AI_RES_STRIDE && !refused;
-  assign possible = mode != 2'd0 && list_len != 10'd0 && res[OW-1:0] == {OW{1'b0}} &&
+  assign possible = mode != 2'd0 && listed && res[OW-1:0] == {OW{1'b0}} &&
       res_stride[OW-1:0] == {OW{1'b0}};
 
   // ---- the change of inference
@@ -125,8 +127,10 @@ module inference_cfg #(
       bias <= 32'd0;
       list <= 32'd0;
       list_len <= 10'd0;
+      listed <= 1'b0;
       res <= 32'd0;
       inf_left <= 32'd0;
+      some_left <= 1'b0;
       pix_stride <= 32'd0;
       res_stride <= 32'd0;
     end else begin
@@ -137,9 +141,11 @@ module inference_cfg #(
       bias <= (wr && word == `REG_AI_BIAS_ADR) ? wdata : bias;
       list <= (wr && word == `REG_AI_LIST_ADR) ? wdata : list;
       list_len <= (wr && word == `REG_AI_LIST_LEN) ? wdata[9:0] : list_len;
+      listed <= (wr && word == `REG_AI_LIST_LEN) ? wdata[9:0] != 10'd0 : listed;
       if (wr_res || inf_next) res <= wr_res ? wdata : next_res;
-      if (wr_left || (inf_next && inf_left != 32'd0)) begin
-        inf_left <= wr_left ? wdata : inf_left - 32'd1;
+      if (wr_left || (inf_next && some_left)) begin
+        inf_left  <= wr_left ? wdata : inf_left - 32'd1;
+        some_left <= wr_left ? wdata != 32'd0 : !last;
       end
       pix_stride <= (wr && word == `REG_AI_PIX_STRIDE) ? wdata : pix_stride;
       res_stride <= wr_res_stride ? wdata : res_stride;

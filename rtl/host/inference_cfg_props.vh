@@ -60,6 +60,8 @@
       if (possible) start_legal : assert (mode != 0 && list_len != 0 && res[OW-1:0] == 0 && res_stride[OW-1:0] == 0);
       //: (invariant) The tracked register holds what was written until the device moves it on.
       model : assert (f_moved || f_value == f_now);
+      //: (invariant) What is known of a list's length and of the inferences left.
+      flags : assert (listed == (list_len != 0) && some_left == (inf_left != 0));
       //: A result address of the host's is used for the next inference.
       own_result : cover (f_inf_next && f_res_own);
     end

@@ -39,13 +39,14 @@ module kpu_regs (
     input  wire [31:0] wdata,
     output reg  [31:0] rdata,
     output wire        hit,
-    // layer argument words to the core, their weight width, the FIFO is emptied; it holds words
+    // layer argument words to the core, their weight width, the FIFO was emptied in the cycle before, so
+    // that none is on its way; it holds words
     output wire        arg_valid,
     input  wire        arg_ready,
     output wire [63:0] arg_data,
     output wire        arg_eight_bit,
-    output wire        arg_flush,
-    output wire        words,
+    output reg         arg_flush,
+    output reg         words,
     // result words from the core
     input  wire        result_valid,
     output wire        result_ready,
@@ -112,10 +113,10 @@ module kpu_regs (
   wire [COUNT_W-1:0] arg_count;
   wire               arg_in_ready_unused;
 
-  assign arg_flush = drop_words || !fifo_ctrl[2];
-  assign words = arg_count != {COUNT_W{1'b0}};
+  wire               empties = drop_words || !fifo_ctrl[2];
+  always @(posedge clk) arg_flush <= !rst && empties;
 
-  wire push = wr && (word == `REG_LAYER_ARGUMENT_FIFO_HI) && !arg_flush;
+  wire push = wr && (word == `REG_LAYER_ARGUMENT_FIFO_HI) && fifo_ctrl[2];
   wire first = (in_word == 4'd0);
   wire room = (arg_count <= ADMIT);
   wire drop = first ? !room : dropping;
@@ -133,7 +134,7 @@ module kpu_regs (
   ) u_layers (
       .clk      (clk),
       .rst      (rst),
-      .flush    (arg_flush),
+      .flush    (empties),
       .in_valid (push && !drop),
       .in_ready (arg_in_ready_unused),
       .in_data  ({eight_bit, wdata, low}),
@@ -144,7 +145,8 @@ module kpu_regs (
   );
 
   always @(posedge clk) begin
-    if (rst || arg_flush) begin
+    if (rst || empties) begin
+      words <= 1'b0;
       in_word <= 4'd0;
       dropping <= 1'b0;
       out_word <= 4'd0;
@@ -154,6 +156,7 @@ module kpu_regs (
         in_word  <= (in_word == LAST_WORD) ? 4'd0 : in_word + 4'd1;
         dropping <= drop;
       end
+      words <= (push && !drop) || (words && !(pop && arg_count == {{(COUNT_W - 1) {1'b0}}, 1'b1}));
       if (pop) begin
         out_word <= (out_word == LAST_WORD) ? 4'd0 : out_word + 4'd1;
       end
@@ -214,7 +217,7 @@ module kpu_regs (
       calc_done <= (ev_calc_done && !muted) || (calc_done && !clear[0]);
       empty_flag <= empty_state && (changed || (empty_flag && !clear[1]));
       full_flag <= full_state && (changed || (full_flag && !clear[2]));
-      changed <= (layer_in != layer_out) && !arg_flush;
+      changed <= (layer_in != layer_out) && !empties;
     end
   end
 

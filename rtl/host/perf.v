@@ -5,7 +5,8 @@
 // How it works: every busy cycle is exactly one of: an issue to the array, or a wait for input,
 // weights, output, the bus, or control. So the issues and the five stalls add up to the total.
 // A wait for weights while the bus is reading counts as bus. Multiplications are counted column by
-// column as they pass through the array, a cycle later. clear empties all counters.
+// column as they pass through the array. Everything is counted a cycle later, from registers. clear empties
+// all counters.
 // The lowest bits of a counter are in registers. What they carry is kept in `owed` until its turn
 // comes: the upper bits of all counters are in a memory, which is served a counter a cycle, faster
 // than the lowest bits can carry again. What is read has the carry added, so it is always exact; its
@@ -90,7 +91,8 @@ module perf #(
   wire c_control = stall && !wait_input && !wait_weight && !wait_output && !wait_bus;
 
   // the two of multiplications are counted otherwise
-  wire [COUNTERS-1:0] event_now = {
+  reg [COUNTERS-1:0] event_now;
+  wire [COUNTERS-1:0] event_next = {
     inf_kept,
     write_beat,
     read_beat,
@@ -105,6 +107,8 @@ module perf #(
     busy && issued,
     busy
   };
+
+  always @(posedge clk) event_now <= (rst || clear) ? {COUNTERS{1'b0}} : event_next;
 
   // ---- the lowest bits, 16 places of them for a choice of four bits
   reg [COUNTERS-1:0] owed;
@@ -146,6 +150,7 @@ module perf #(
   // and writes; a place without a counter holds zeros
   localparam [3:0] ZEROS = 4'd15;
   reg [3:0] turn;
+  reg [3:0] place;  // where the counter whose turn it is reads
   reg [3:0] served;
   reg serves;
   reg paid;
@@ -155,15 +160,18 @@ module perf #(
   wire [UPPER_W-1:0] sum = {
     sum_high + {{(UPPER_W - HALF - 1) {1'b0}}, sum_low[HALF]}, sum_low[HALF-1:0]
   };
+  wire [3:0] turn_next = turn + 4'd1;
   wire [UPPER_W-1:0] stored;
   wire [UPPER_W-1:0] seen;
 
   always @(posedge clk) begin
     if (rst || clear) begin
       turn   <= ZEROS;
+      place  <= ZEROS;
       serves <= 1'b0;
     end else begin
-      turn   <= turn + 4'd1;
+      turn   <= turn_next;
+      place  <= held_16[turn_next] ? turn_next : ZEROS;
       serves <= 1'b1;
     end
   end
@@ -197,6 +205,14 @@ module perf #(
     end
   endgenerate
 
+  // Upper bits that are in the low word, those of multiplications are fewer. Whether they are all ones is
+  // known when they are written.
+  localparam IN_LOW = 32 - EVENT_W;
+  localparam MACS_IN_LOW = 32 - MACS_W;
+  wire ones = sum[MACS_IN_LOW-1:0] == {MACS_IN_LOW{1'b1}} &&
+      (served[3:1] == 3'd1 || sum[IN_LOW-1:MACS_IN_LOW] == {(MACS_W - EVENT_W) {1'b1}});
+  wire seen_ones;
+
   // one memory for the turns, a copy of it for the reader
   ram_1r1w_async #(
       .WIDTH(UPPER_W),
@@ -206,26 +222,23 @@ module perf #(
       .we   (1'b1),
       .waddr(served),
       .wdata(sum),
-      .raddr(held_16[turn] ? turn : ZEROS),
+      .raddr(place),
       .rdata(stored)
   );
 
   ram_1r1w_async #(
-      .WIDTH(UPPER_W),
+      .WIDTH(1 + UPPER_W),
       .DEPTH(16)
   ) u_copy (
       .clk  (clk),
       .we   (1'b1),
       .waddr(served),
-      .wdata(sum),
+      .wdata({ones, sum}),
       .raddr(held_16[index] ? index : ZEROS),
-      .rdata(seen)
+      .rdata({seen_ones, seen})
   );
 
   // ---- what is read
-  // upper bits that are in the low word, those of multiplications are fewer
-  localparam IN_LOW = 32 - EVENT_W;
-  localparam MACS_IN_LOW = 32 - MACS_W;
   wire owes = owed_16[index];
   wire [IN_LOW-1:0] upper = seen[IN_LOW-1:0] + {{(IN_LOW - 1) {1'b0}}, owes};
   wire [MACS_W-1:0] low_mac = low_macs[index[0]*MACS_W+:MACS_W];
@@ -233,8 +246,7 @@ module perf #(
   assign value[31:0] = macs ? {upper[MACS_IN_LOW-1:0], low_mac} :
       {upper, low_16[index*EVENT_W+:EVENT_W]};
   assign value[63:32] = macs ? seen[MACS_IN_LOW+:32] : seen[IN_LOW+:32];
-  assign carry = owes && seen[MACS_IN_LOW-1:0] == {MACS_IN_LOW{1'b1}} &&
-      (macs || seen[IN_LOW-1:MACS_IN_LOW] == {(MACS_W - EVENT_W) {1'b1}});
+  assign carry = owes && seen_ones;
 
   generate
     if (LANES < 1 || LANES > 128) begin : g_illegal

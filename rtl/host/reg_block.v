@@ -22,10 +22,11 @@ module reg_block #(
     // clock, synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // register access from the AHB slave
+    // register access from the AHB slave; the address is that of AI_CTRL
     input  wire                    reg_wr,
     input  wire                    reg_rd,
     input  wire [            11:0] reg_addr,
+    input  wire                    reg_command,
     input  wire [            31:0] reg_wdata,
     output wire [            31:0] reg_rdata,
     output wire                    reg_err,
@@ -135,6 +136,7 @@ module reg_block #(
       .rst(rst),
       .wr(reg_wr),
       .addr(reg_addr),
+      .command(reg_command),
       .wdata(reg_wdata),
       .rdata(ai_rdata),
       .hit(ai_hit),

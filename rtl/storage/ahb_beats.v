@@ -90,13 +90,14 @@ module ahb_beats #(
     end
   end
 
-  // what beats are made of, and what the answers of the oldest command need
+  // what beats are made of, and what the answers of the oldest command need; a free row may hold anything,
+  // so whether a command is valid need not be known to write it
   ram_1r1w_async #(
       .WIDTH(42),
       .DEPTH(4)
   ) u_next (
       .clk  (clk),
-      .we   (enter),
+      .we   (cmd_ready),
       .waddr(put[1:0]),
       .wdata({cmd_wpop, cmd_size, cmd_beats, cmd_addr, cmd_write}),
       .raddr(gen[1:0]),
@@ -108,7 +109,7 @@ module ahb_beats #(
       .DEPTH(4)
   ) u_oldest (
       .clk  (clk),
-      .we   (enter),
+      .we   (cmd_ready),
       .waddr(put[1:0]),
       .wdata({cmd_tag, cmd_addr[31:10]}),
       .raddr(old[1:0]),

@@ -4,8 +4,9 @@
 //
 // How it works: a request is a row of a small memory: its next word, the words left, the bytes that
 // count in its first and last one. A channel has two rows, one at work and one that waits. The row
-// at work of channel `sel` is read, its next burst worked out, and the row behind that burst written
-// back when it is taken: one circuit for all channels. A burst ends at a multiple of the channel's
+// at work of channel `sel` is read, and the row behind its next burst written back when that is taken: one
+// circuit for all channels. How long the next burst of a row is goes into a memory of its own in the cycle
+// after the row was written, as none is read before the one after. A burst ends at a multiple of the channel's
 // longest one, so none crosses 1 KiB. A request comes through the register of its channel, which
 // holds zero otherwise, so that an OR merges the four; it enters the memory in the first cycle in which
 // no burst is taken. A request of no bytes is dropped there.
@@ -121,11 +122,9 @@ module dma_cutter #(
   wire [3:0] mask = MASKS[4*sel+:4];
   // words - 1 up to the end of the block
   wire [3:0] most = mask & ~word[3:0];
-  wire last = left[LW-1:4] == {(LW - 4) {1'b0}} && left[3:0] <= most;
+  wire last;
   wire [WORD_W:0] next_word = {1'b0, word[WORD_W-1:4], word[3:0] | mask} + 1'b1;
   wire [LW-1:0] next_left = left + {{(LW - 4) {1'b1}}, ~most};
-
-  assign burst_less = last ? left[3:0] : most;
 
   wire [TAG_W-1:0] tag;
   assign tag[`DMA_TAG_TOP]   = top | {OW{!last}};
@@ -168,6 +167,31 @@ module dma_cutter #(
              {new_off, new_last[24:OW], 1'b0, new_addr[31:OW]}),
       .raddr(row_sel),
       .rdata({off, left, wrap, word})
+  );
+
+  // ---- the next burst of the row that was written: its words - 1, and whether it is the last one
+  reg cut;
+  reg [2:0] cut_row;
+  reg [LW-1:0] cut_left;
+  reg [3:0] cut_low;
+  wire [3:0] cut_most = MASKS[4*cut_row[1:0]+:4] & ~cut_low;
+  wire cut_last = cut_left[LW-1:4] == {(LW - 4) {1'b0}} && cut_left[3:0] <= cut_most;
+  always @(posedge clk) begin
+    cut <= take || loads;
+    cut_row <= take ? row_sel : new_sel;
+    cut_left <= take ? next_left : new_last[24:OW];
+    cut_low <= take ? next_word[3:0] : new_addr[OW+:4];
+  end
+  ram_1r1w_async #(
+      .WIDTH(5),
+      .DEPTH(8)
+  ) u_next (
+      .clk  (clk),
+      .we   (cut),
+      .waddr(cut_row),
+      .wdata({cut_last, cut_last ? cut_left[3:0] : cut_most}),
+      .raddr(row_sel),
+      .rdata({last, burst_less})
   );
 
   wire [3:0] ended = {4{take && last}} & (4'd1 << sel);

@@ -43,6 +43,7 @@ module ahb_slave_bench #(
   wire         reg_wr;
   wire         reg_rd;
   wire [11:0]  reg_addr;
+  wire         reg_command;
   wire [31:0]  reg_wdata;
   reg  [31:0]  regs [0:15];
   // registers exist at 0x000..0x03C
@@ -59,7 +60,7 @@ module ahb_slave_bench #(
     .s_ahb_hwrite(s_ahb_hwrite), .s_ahb_hsize(s_ahb_hsize), .s_ahb_hburst(s_ahb_hburst),
     .s_ahb_hprot(s_ahb_hprot), .s_ahb_hwdata(s_ahb_hwdata), .s_ahb_hready_in(s_ahb_hready_in),
     .s_ahb_hready_out(s_ahb_hready_out), .s_ahb_hresp(s_ahb_hresp), .s_ahb_hrdata(s_ahb_hrdata),
-    .reg_wr(reg_wr), .reg_rd(reg_rd), .reg_addr(reg_addr), .reg_wdata(reg_wdata),
+    .reg_wr(reg_wr), .reg_rd(reg_rd), .reg_addr(reg_addr), .reg_command(reg_command), .reg_wdata(reg_wdata),
     .reg_rdata(regs[reg_addr[5:2]]), .reg_err((reg_wr || reg_rd) && reg_err),
     .window_req(window_req), .window_we(window_we), .window_addr(window_addr), .window_wstrb(window_wstrb), .window_wdata(window_wdata),
     .window_ack(window_ack), .window_rdata(window_rdata)

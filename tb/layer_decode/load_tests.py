@@ -94,7 +94,7 @@ async def cycles(bench: Bench, dut) -> None:
     rows = LayerArg.make(4, 8, 20, 4, kernel=3, depthwise=True).replace(image_dst_addr=64)
     two = rows.replace(elementwise=1, image_src2_addr=128)
     apart = plain.replace(kernel_type=0, image_dst_addr=64)
-    for arg, takes in ((plain, 34), (vector, 45), (rows, 36), (two, 42), (apart, 34)):
+    for arg, takes in ((plain, 35), (vector, 51), (rows, 37), (two, 43), (apart, 35)):
         for word in arg.encode():
             dut.w_valid.value = 0
             await RisingEdge(dut.clk)

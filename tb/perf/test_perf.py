@@ -50,10 +50,11 @@ async def count_all(
     clear: float,
     start: dict[str, int] | None = None,
 ) -> dict[str, int]:
-    """Random causes and events; a counter that is chosen anew in each cycle is right in it."""
+    """Random causes and events, counted a cycle later; a counter chosen anew each cycle is right."""
     count = dict(start or dict.fromkeys(NAMES, 0))
     lanes = int(dut.LANES.value)
-    late = [0] * 9, [0] * 9  # multiplications are counted a cycle later
+    nothing = dict.fromkeys(FLAGS, 0), [0] * 9, [0] * 9
+    late = nothing
     seen: set[str] = set()
     chance = dict.fromkeys(FLAGS, 0.5)
     dut.clear.value = int(start is None)
@@ -77,8 +78,8 @@ async def count_all(
         assert start or count["array_busy"] + sum(count[s] for s in STALLS) == count["total"]
         if now["busy"] and not now["issued"]:
             seen.add(cause(now))
-        step(count, now, *late)
-        late = ([0] * 9, [0] * 9) if now["clear"] else (issued, gated)
+        step(count, late[0] | {"clear": now["clear"]}, *late[1:])
+        late = nothing if now["clear"] else (now, issued, gated)
     assert seen == set(STALLS)
     return count
 
@@ -107,7 +108,7 @@ async def carries_far(dut) -> None:
     for _ in range(2):  # what was added before is written once more
         for place in range(len(NAMES)):
             dut.u_turns.mem[place].value = upper
-            dut.u_copy.mem[place].value = upper
+            dut.u_copy.mem[place].value = 1 << 59 | upper  # its low bits are ones
         await RisingEdge(dut.clk)
     start = {n: upper << (macs if n.startswith("macs") else 5) for n in NAMES}
     count = await count_all(dut, 3000, (0.15, 0.6), 0.0, start)

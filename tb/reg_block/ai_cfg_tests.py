@@ -62,6 +62,7 @@ async def starts(bench: Bench, dut) -> None:
     assert await bench.read(R.AI_ERR_CODE) == 0
     # two starts in successive cycles: one
     dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, R.AI_CTRL, 1
+    dut.reg_command.value = 1
     pulses = 0
     for _ in range(4):
         await RisingEdge(dut.clk)
@@ -82,6 +83,7 @@ async def starts_in_a_row(bench: Bench, dut) -> None:
         for cycle in range(12):
             write = cycle in (0, distance)
             dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = int(write), R.AI_CTRL, 1
+            dut.reg_command.value = 1
             dut.status_busy.value = int(pulses > 0)
             await ReadOnly()
             pulses += int(dut.start_pulse.value)
@@ -105,6 +107,7 @@ async def starts_and_resets(bench: Bench, dut) -> None:
         for i in range(40):
             if i < len(order):
                 dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, R.AI_CTRL, order[i]
+                dut.reg_command.value = 1
             else:
                 dut.reg_wr.value = 0
             # the controller flushes from the cycle after the pulse on

@@ -13,8 +13,8 @@ from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.registers import Kpu
 
-INPUTS = ("reg_wr", "reg_rd", "reg_addr", "reg_wdata", "arg_ready", "result_valid", "result_data")
-INPUTS += ("state", "events", "err", "perf_value", "perf_carry", "weight_bias_full")
+INPUTS = ("reg_wr", "reg_rd", "reg_addr", "reg_command", "reg_wdata", "arg_ready", "result_valid")
+INPUTS += ("result_data", "state", "events", "err", "perf_value", "perf_carry", "weight_bias_full")
 PORTS = {"state": "status_", "events": "ev_", "err": "err_", "cfg": "cfg_", "host": "host_"}
 LAYOUTS = {"state": "status", "events": "event"}  # where the port's name is another
 NAMES = {"start_pulse": "host_start", "ev_err": "ev_error", "soft_reset_pulse": "host_soft_reset"}
@@ -42,11 +42,13 @@ class Bench(BlockBench):
     async def _access(self, strobe, addr: int, data: int) -> tuple[int, int]:
         dut = self.dut
         strobe.value, dut.reg_addr.value, dut.reg_wdata.value = 1, addr, data
+        dut.reg_command.value = int(addr & ~3 == R.AI_CTRL)
         await ReadOnly()
         value, error = dut.reg_rdata.value, int(dut.reg_err.value)
         await RisingEdge(dut.clk)
         # without a strobe they mean nothing
         strobe.value, dut.reg_addr.value = 0, random.getrandbits(12)
+        dut.reg_command.value = random.getrandbits(1)
         dut.reg_wdata.value = random.getrandbits(32)
         return value, error
 

@@ -125,6 +125,7 @@ async def layer_fifo(bench: Bench, dut) -> None:
         if by_control:
             await bench.write(R.interrupt_clear, 7)
             await bench.write(R.fifo_ctrl, 0x1B)
+            assert not await bench.settled("arg_flush")  # the FIFO itself is empty first
             assert await bench.settled("arg_flush")
             await bench.write(R.fifo_ctrl, 0x1F)
             assert await bench.read(R.interrupt_raw) == 0, "raised by the host's own access"
