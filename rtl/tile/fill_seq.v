@@ -14,7 +14,7 @@
 // its address come from registers.
 // Handshake: start with a stable descriptor, busy until the last word was read. A word waits for
 // room in the tile buffer (fully connected: for fc_ready, and taken says that one is requested), then
-// its read for the AI RAM (fill_req until fill_gnt); the note is valid in the cycle after, with the
+// its read for the AI RAM (fill_req until fill_gnt); the note is valid READ cycles later, with the
 // data. With PAIR a read of a depthwise line of one row may be for the line below as well, when both
 // are in a word of the path.
 `resetall
@@ -31,6 +31,8 @@ module fill_seq #(
     parameter PAIR      = 0,
     parameter FLAT_MAPS = 0,
     parameter FC_SERIAL = 0,
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ      = 1,
     // derived, not to be set: log2 of the word, widths of its address, of a word of a line (1024
     // bytes at most), of a piece of a quarter word in an entry of 64 bytes, of an entry counter
     parameter TB        = $clog2(TILE_W),
@@ -65,8 +67,8 @@ module fill_seq #(
     // entry of the next word, with FC_SERIAL that which a vector has reached
     output reg [TW-1:0] entry,
     // note, valid in the cycle of the read data
-    output reg note_valid,
-    output reg [`NOTE_BITS-1:0] note
+    output wire note_valid,
+    output wire [`NOTE_BITS-1:0] note
 );
 
   // ---- descriptor fields
@@ -359,15 +361,21 @@ module fill_seq #(
   assign asking[`NOTE_ENTRY] = entry;
   assign asking[`NOTE_KY_BELOW] = {two, two, two && y_left != 10'd1};
 
-  // ---- the request, and the note of the word that is asked for
+  // ---- the request, the note of the word that is asked for, those of words that are read
   reg [`NOTE_BITS-1:0] asked;
+  reg [READ-1:0] on_way;
+  reg [`NOTE_BITS*READ-1:0] notes;
+  wire [READ:0] on_way_next = {on_way, fill_req && fill_gnt};
+  wire [`NOTE_BITS*(READ+1)-1:0] notes_next = {notes, asked};
+  assign note_valid = on_way[READ-1];
+  assign note = notes[`NOTE_BITS*READ-1-:`NOTE_BITS];
   always @(posedge clk) begin
     if (rst) begin
-      fill_req   <= 1'b0;
-      note_valid <= 1'b0;
+      fill_req <= 1'b0;
+      on_way   <= {READ{1'b0}};
     end else begin
-      fill_req   <= go || (fill_req && !fill_gnt);
-      note_valid <= fill_req && fill_gnt;
+      fill_req <= go || (fill_req && !fill_gnt);
+      on_way   <= on_way_next[READ-1:0];
     end
   end
   always @(posedge clk) begin
@@ -375,11 +383,11 @@ module fill_seq #(
       fill_word <= {row, {(6 - TB) {1'b0}}} + {{(AW - NB) {1'b0}}, word};
       asked <= asking;
     end
-    if (fill_req && fill_gnt) note <= asked;
+    notes <= notes_next[`NOTE_BITS*READ-1:0];
   end
 
   wire unused = &{1'b0, desc, n_c, chans_left, coming, full_right, tail_right, unit_at};
-  wire unused_bytes = &{1'b0, quarters, flat_bytes, turn_at};
+  wire unused_bytes = &{1'b0, quarters, flat_bytes, turn_at, on_way_next, notes_next};
 
 `ifdef FORMAL_fill_seq
   `include "fill_seq_props.vh"
