@@ -75,12 +75,15 @@ module pool_walk #(
   reg [14:0] chan_row, top_row, row;
   reg [1:0] sub;  // channel in its row
 
-  wire r_end = r == kh_m1;
+  // the line, the block is the last one: registers, for all that is behind them is chained
+  reg r_end, k_last;
+  wire [8:0] r_next = r + 9'd1;
+  wire [5:0] k_next = k + 6'd1;
   // behind a unit of lines, unless the next one is the last and not complete
   wire [9-UB:0] whole_units = n_h[9:UB];
   wire unit_end = r[UB-1:0] == {UB{1'b1}} && {1'b0, r[8:UB]} + 1'b1 < whole_units;
   wire chunk_end = r_end || (all && unit_end);
-  wire k_end = r_end && k == last_k;
+  wire k_end = r_end && k_last;
   wire y_end = k_end && lines_left == 9'd0;
   wire c_end = y_end && chan_left == 10'd0;
   // channels of a row: 4, 2, 1
@@ -122,14 +125,16 @@ module pool_walk #(
   always @(posedge clk) begin
     if (start || (go && k_end)) begin
       {r, k, rest} <= {9'd0, 6'd0, n_w};
+      {r_end, k_last} <= {kh_m1 == 9'd0, last_k == 6'd0};
       {row, y} <= {next_top, next_y};
     end else if (go && r_end) begin
-      {r, k} <= {9'd0, k + 6'd1};
+      {r, k} <= {9'd0, k_next};
+      {r_end, k_last} <= {kh_m1 == 9'd0, k_next == last_k};
       rest <= (rest > 11'd16) ? rest - 11'd16 : 11'd0;
       {row, y} <= {top_row, y_top};
     end else if (go) begin
-      r <= r + 9'd1;
-      {row, y} <= {row + irl, y + 11'd1};
+      {r, r_end} <= {r_next, r_next == kh_m1};
+      {row, y}   <= {row + irl, y + 11'd1};
     end
   end
 
@@ -174,7 +179,7 @@ module pool_walk #(
       req_piece[`PIECE_LAST] <= chunk_end;
       req_piece[`PIECE_FINAL] <= r_end;
       req_piece[`PIECE_LINE_FIRST] <= k == 6'd0;
-      req_piece[`PIECE_LINE_LAST] <= k == last_k;
+      req_piece[`PIECE_LINE_LAST] <= k_last;
     end
     pieces <= pieces_next[`PIECE_BITS*READ-1:0];
   end

@@ -71,20 +71,26 @@ module fill_seq #(
     output wire [`NOTE_BITS-1:0] note
 );
 
-  // ---- descriptor fields
-  wire k3 = desc[`DESC_K3] && !desc[`DESC_EW];
+  // ---- descriptor fields, what is in the paths of the nest from registers: it begins three cycles behind start
+  wire k3_layer = desc[`DESC_K3] && !desc[`DESC_EW];
   wire [13:0] n_c = desc[`DESC_C];
   wire [10:0] n_w = desc[`DESC_W];
-  wire [1:0] stl = desc[`DESC_STL];
-  wire [1:0] ip = desc[`DESC_IP];
-  wire [4:0] irl = desc[`DESC_IRL];
+  reg k3;
+  reg [1:0] stl, ip;
+  reg [4:0] irl;
+  reg [14:0] src, src2;
+  reg [13:0] group_rows;
+  always @(posedge clk) begin
+    {k3, stl, ip, irl} <= {k3_layer, desc[`DESC_STL], desc[`DESC_IP], desc[`DESC_IRL]};
+    {src, src2, group_rows} <= {desc[`DESC_SRC], desc[`DESC_SRC2], desc[`DESC_ICS]};
+  end
   // the mode from registers from the cycle after start on: it begins the longest path of the tile
   wire [1:0] new_mode = desc[`DESC_MODE];
   reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line;
   always @(posedge clk) begin
     if (rst) {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line} <= 8'd0;
     else if (start) begin
-      {taps_mode, k3_taps} <= {new_mode == `MODE_TAPS, new_mode == `MODE_TAPS && k3};
+      {taps_mode, k3_taps} <= {new_mode == `MODE_TAPS, new_mode == `MODE_TAPS && k3_layer};
       chan_mode <= new_mode == `MODE_CHAN;
       dwrow_mode <= new_mode == `MODE_DWROW;
       fc_mode <= new_mode == `MODE_FC;
@@ -136,14 +142,17 @@ module fill_seq #(
   wire [2:0] unit_size;
   wire [1:0] unit;
   wire [13:0] chans_left;
-  wire unit_last, group_end, pass_last, block_last;
+  wire unit_last, next_last, group_end, pass_last, block_last;
+  reg started;
+  always @(posedge clk) started <= start && !rst;
   fill_units #(
       .TILE_W(TILE_W)
   ) u_units (
       .clk        (clk),
       .rst        (rst),
-      .start      (start),
+      .start      (started),
       .desc       (desc),
+      .ip         (ip),
       .dwrow_mode (dwrow_mode),
       .chan_mode  (chan_mode),
       .unit_end   (go && unit_end),
@@ -152,6 +161,7 @@ module fill_seq #(
       .unit       (unit),
       .chans_left (chans_left),
       .unit_last  (unit_last),
+      .next_last  (next_last),
       .group_end  (group_end),
       .pass_last  (pass_last),
       .block_last (block_last)
@@ -173,7 +183,11 @@ module fill_seq #(
     full_last <= full_right[9:TB];
     tail_last <= tail_right[9:TB];
   end
-  wire [NB-1:0] s_final = !whole ? stripe[`STRIPE_FINAL] : unit_last ? tail_last : full_last;
+  wire [`STRIPE_BITS-1:0] coming = load ? following : stripe;
+  reg [NB-1:0] s_final;
+  always @(posedge clk) begin
+    s_final <= !whole ? coming[`STRIPE_FINAL] : (unit_end && go ? next_last : unit_last) ? tail_last : full_last;
+  end
 
   // ---- what ends with the word
   wire s_last = s == s_final;
@@ -247,7 +261,6 @@ module fill_seq #(
     end
   end
 
-  wire [`STRIPE_BITS-1:0] coming = load ? following : stripe;
   wire again = load || y_last;  // the first line is next
   always @(posedge clk) begin
     if (load || go) begin
@@ -273,9 +286,9 @@ module fill_seq #(
       .pass_end  (unit_last),
       .group_end (group_end),
       .turn      (go && turn),
-      .src       (desc[`DESC_SRC]),
-      .src2      (desc[`DESC_SRC2]),
-      .group_rows(desc[`DESC_ICS]),
+      .src       (src),
+      .src2      (src2),
+      .group_rows(group_rows),
       .line_rows (irl),
       .skip_l    (skip_l),
       .stay      (flat_more),
