@@ -64,12 +64,17 @@ module piece_reader #(
   reg [2:0] from;
   wire [3:0] at;
   wire [1:0] count_m1;
-  wire walk_chan_end, last;
+  wire walk_chan_end, last, full;
   wire [2:0] used = into - from;
   wire [2:0] fill_next = {1'b0, fill} + {1'b0, count_m1} + 3'd1;
   wire step = unload_req && unload_gnt;
-  // the word that grows has a place behind those that are used
-  assign unload_req = asking && used != 3'd7;
+  // the word that grows has a place behind those that are used: seven at most, for one may be added
+  // between what room says and what it is of
+  reg room;
+  always @(posedge clk) room <= used < 3'd6;
+  assign unload_req = asking && room;
+  reg by_plane;
+  always @(posedge clk) by_plane <= words;
   assign chan_end   = step && walk_chan_end;
 
   byte_walk #(
@@ -84,10 +89,11 @@ module piece_reader #(
       .words    (words),
       .apart    (apart),
       .next     (step),
-      .most_m1  (words ? 2'd0 : ~fill),
+      .most_m1  (~fill & {2{!by_plane}}),
       .block    (unload_word),
       .at       (at),
       .count_m1 (count_m1),
+      .full     (full),
       .chan_end (walk_chan_end),
       .last     (last)
   );
@@ -203,7 +209,7 @@ module piece_reader #(
     end
   end
 
-  wire unused = &{1'b0, quarters_on, placed_on, into_on};
+  wire unused = &{1'b0, full, quarters_on, placed_on, into_on};
 
 endmodule
 
