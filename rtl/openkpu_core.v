@@ -38,8 +38,9 @@ module openkpu_core #(
     parameter POST_SHARE   = 1,
     parameter POST_TABLES  = 0,
     parameter MUL_BITS     = 18,
-    // bytes of a word of the memory path, of the tile buffer
+    // bytes of a word of the memory path, cycles from a grant to its data; bytes of the tile buffer's
     parameter PATH         = 64,
+    parameter READ         = 1,
     parameter TILE_W       = (PATH > 64) ? 64 : PATH,
     // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of
     // the path
@@ -165,7 +166,8 @@ module openkpu_core #(
       .N_Z       (N_Z),
       .WB        (WEIGHT_BITS),
       .WBUF_ROWS (WBUF_ROWS),
-      .PATH      (PATH)
+      .PATH      (PATH),
+      .READ      (READ)
   ) u_side (
       .clk(clk),
       .rst(clear),
@@ -210,7 +212,8 @@ module openkpu_core #(
       .TILE_ROWS(TILE_ROWS),
       .PATH     (PATH),
       .TILE_W   (TILE_W),
-      .FLAT_MAPS(FLAT_MAPS)
+      .FLAT_MAPS(FLAT_MAPS),
+      .READ     (READ)
   ) u_tile (
       .clk(clk),
       .rst(clear),

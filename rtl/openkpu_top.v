@@ -96,13 +96,12 @@ module openkpu_top #(
 );
 
   localparam PRW = `PROW_BITS, OW = $clog2(AHB_W / 8), CW = OW + 1, PB = $clog2(PATH);
-  // what the tile buffer gives in a cycle: what a depthwise layer takes, 8 bytes at least; words of it
-  // are parts of an entry of 64 bytes
+  // what the tile buffer gives: what a depthwise layer takes, 8 bytes at least; words are parts of 64 bytes
   localparam integer LANES = N_Y * N_Z, TILE_MIN = (LANES < 8) ? 8 : LANES;
   localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH;
   localparam integer TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
-  // a few lanes: maps are moved in pieces of four bytes
-  localparam integer NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16) ? 1 : 0;
+  // a few lanes: maps are moved in pieces of four bytes, and the AI RAM has registers on both sides
+  localparam integer NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16) ? 1 : 0, READ = (NARROW != 0) ? 3 : 1;
 
   // ---- host port: configuration, layer words, results, window
   wire [`CFG_BITS-1:0] cfg;
@@ -346,7 +345,8 @@ module openkpu_top #(
       .AHB_W(AHB_W),
       .PATH(PATH),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
-      .NARROW(NARROW)
+      .NARROW(NARROW),
+      .READ(READ)
   ) u_cache (
       .clk(clk),
       .rst(rst),
@@ -400,6 +400,7 @@ module openkpu_top #(
       .TILE_ROWS   (TILE_ROWS),
       .WBUF_ROWS   (WBUF_ROWS),
       .PATH        (PATH),
+      .READ        (READ),
       .TILE_W      (TILE_W),
       .PARAM_CHANS (PARAM_CHANS),
       .POOL_LANES  (POOL_LANES),

@@ -27,6 +27,8 @@ module side_tasks #(
     parameter WBUF_ROWS  = 1024,
     // bytes of a word of the AI RAM
     parameter PATH       = 64,
+    // cycles from a grant of the AI RAM to the data of the read
+    parameter READ       = 1,
     // derived, not to be set: bits of a byte's number, widths of a weight row and of their counter
     parameter PB         = $clog2(PATH),
     parameter WA         = $clog2(WBUF_ROWS),
@@ -87,7 +89,8 @@ module side_tasks #(
     if (POOL_LANES != 0) begin : g_pools
       pool_task #(
           .LANES(POOL_LANES),
-          .PATH (PATH)
+          .PATH (PATH),
+          .READ (READ)
       ) u_pool (
           .clk(clk),
           .rst(rst),
@@ -124,6 +127,7 @@ module side_tasks #(
       fp16_task #(
           .LANES    (FP16_LANES),
           .PATH     (PATH),
+          .READ     (READ),
           .N_Y      (N_Y),
           .N_Z      (N_Z),
           .WBUF_ROWS(WBUF_ROWS)

@@ -3,12 +3,15 @@
 // ai_ram: the data cache in words of PATH bytes (2 MiB at 32,768 rows of 64 bytes), one read and one
 // write a cycle.
 //
-// How it works: byte i of a word is bits 8i+7:8i. A read answers in the cycle after re. What a read
-// returns of the word that is being written is not defined; this model gives the old content. No
-// user relies on it: a layer starts when the one before it is completely written, and rows of a map
-// leave when they are. With 128 bytes that goes for the halves of a
+// How it works: byte i of a word is bits 8i+7:8i. A read answers READ cycles after re: with 1 the memory
+// is at the ports; with 3 there are registers on both sides of it, for the block RAMs of an FPGA
+// are spread over the part. A write passes as many registers as the address of a read does, so their order
+// stays. What a read returns of the word that is being written is not defined; this model gives
+// the old content. No user relies on it: a layer starts when the one before it is completely written,
+// and rows of a map leave when they are. With 128 bytes that goes for the halves of a
 // word, two rows, each alone: the other half may be read, and a memory should have an enable for
-// each. An ASIC flow replaces this file by its macro.
+// each. With CUT the words beyond the largest power of two are a memory of their own: tools make of the
+// first one block RAMs that need no multiplexer behind them. An ASIC flow replaces this file by its macro.
 // Handshake: none; ai_ram_arb owns both ports.
 `resetall
 `timescale 1ns / 1ps
@@ -19,6 +22,15 @@ module ai_ram #(
     parameter ROWS = 32768,
     // bytes of a word
     parameter PATH = 64,
+    // cycles from re to rdata: 1 or 3
+    parameter READ = 1,
+    // 1: two memories where the words are no power of two, only with READ = 3. A simulation has all
+    // words in one, so that tests find them.
+`ifdef SYNTHESIS
+    parameter CUT  = (READ == 3) ? 1 : 0,
+`else
+    parameter CUT  = 0,
+`endif
     // derived, not to be set: width of a word address
     parameter AW   = $clog2(ROWS) + 6 - $clog2(PATH)
 ) (
@@ -32,27 +44,89 @@ module ai_ram #(
     // read port
     input  wire              re,
     input  wire [    AW-1:0] raddr,
-    output reg  [8*PATH-1:0] rdata
+    output wire [8*PATH-1:0] rdata
 );
 
   // an odd row at the end has a whole word of 128 bytes
   localparam integer WORDS = (64 * ROWS + PATH - 1) / PATH;
+  localparam integer BELOW = 1 << ($clog2(WORDS + 1) - 1);  // largest power of two
+  localparam integer LOW = (CUT != 0) ? BELOW : WORDS;
+  localparam integer HIGH = WORDS - LOW;
 
   (* no_rw_check *)
-  reg [8*PATH-1:0] mem[0:WORDS-1];
+  reg [8*PATH-1:0] mem[0:LOW-1];
+  reg [8*PATH-1:0] read;
 
   integer i;
-  always @(posedge clk) begin
-    if (we) begin
-      for (i = 0; i < PATH; i = i + 1) begin
-        if (wbe[i]) mem[waddr][i*8+:8] <= wdata[i*8+:8];
+  generate
+    if (READ == 1) begin : g_direct
+      always @(posedge clk) begin
+        if (we) begin
+          for (i = 0; i < PATH; i = i + 1) begin
+            if (wbe[i]) mem[waddr][i*8+:8] <= wdata[i*8+:8];
+          end
+        end
       end
+      always @(posedge clk) begin
+        if (re) read <= mem[raddr];
+      end
+      assign rdata = read;
+    end else begin : g_staged
+      localparam LW = $clog2(LOW);
+      // the enables say which memory is meant, so that nothing is between a register and its block RAMs
+      wire w_high = HIGH != 0 && waddr[AW-1];
+      reg [PATH-1:0] be_low, be_high;
+      reg re_q;
+      reg [AW-1:0] raddr_q, waddr_q;
+      reg [8*PATH-1:0] wdata_q, low;
+      always @(posedge clk) begin
+        re_q    <= re;
+        raddr_q <= raddr;
+        be_low  <= wbe & {PATH{we && !w_high}};
+        be_high <= wbe & {PATH{we && w_high}};
+        waddr_q <= waddr;
+        wdata_q <= wdata;
+        low     <= read;
+      end
+      always @(posedge clk) begin
+        for (i = 0; i < PATH; i = i + 1) begin
+          if (be_low[i]) mem[waddr_q[LW-1:0]][i*8+:8] <= wdata_q[i*8+:8];
+        end
+      end
+      always @(posedge clk) begin
+        if (re_q) read <= mem[raddr_q[LW-1:0]];
+      end
+      if (HIGH != 0) begin : g_high
+        localparam HW = (HIGH > 1) ? $clog2(HIGH) : 1;
+        (* no_rw_check *)
+        reg [8*PATH-1:0] mem_high[0:HIGH-1];
+        reg [8*PATH-1:0] read_high, high;
+        reg from_high, from_high_q;
+        integer j;
+        always @(posedge clk) begin
+          for (j = 0; j < PATH; j = j + 1) begin
+            if (be_high[j]) mem_high[waddr_q[HW-1:0]][j*8+:8] <= wdata_q[j*8+:8];
+          end
+        end
+        always @(posedge clk) begin
+          if (re_q) read_high <= mem_high[raddr_q[HW-1:0]];
+          high <= read_high;
+          if (re_q) from_high <= raddr_q[AW-1];
+          from_high_q <= from_high;
+        end
+        assign rdata = from_high_q ? high : low;
+      end else begin : g_low
+        assign rdata = low;
+      end
+      wire unused = &{1'b0, raddr_q, waddr_q, be_high};
     end
-  end
-
-  always @(posedge clk) begin
-    if (re) rdata <= mem[raddr];
-  end
+    if (READ != 1 && (READ != 3)) begin : g_illegal
+      ILLEGAL_READ_1_OR_3 u_illegal ();
+    end
+    if (CUT != 0 && READ != 3) begin : g_illegal_cut
+      ILLEGAL_CUT_NEEDS_READ_3 u_illegal ();
+    end
+  endgenerate
 
 endmodule
 

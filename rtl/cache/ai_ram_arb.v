@@ -7,9 +7,10 @@
 // writers are the write-back, the pixel writer and the host. A lower rank that has waited PATIENCE
 // cycles goes first once, because a depthwise layer may use every cycle and would starve it; weights
 // wait half as long, so that a map that is read in every cycle leaves the loader its rate. That it
-// has waited so long is in a register, for from the requests to a large memory the wires are long.
+// has waited so long is in a register, and the first ranks, the fill and the write-back, look at
+// these registers alone: a late one still waits. Otherwise each request would be in the way of their grants.
 // Words have PATH bytes; host accesses are 32-bit words inside one of them.
-// Handshake: a requester holds req until gnt (same cycle); read data is valid in the cycle after
+// Handshake: a requester holds req until gnt (same cycle); read data is valid READ cycles after
 // gnt. The host holds window_req until the one-cycle window_ack, which carries the read data.
 `resetall
 `timescale 1ns / 1ps
@@ -24,6 +25,8 @@ module ai_ram_arb #(
     parameter PATH     = 64,
     // bytes that the pixel writer brings at once, the same ones in each such part of a word: 4 or PATH
     parameter PIECE    = PATH,
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ     = 1,
     // derived, not to be set: bits of a byte's number in a word, of a word address inside the memory
     parameter PB       = $clog2(PATH),
     parameter AW       = $clog2(ROWS) + 6 - PB
@@ -89,25 +92,28 @@ module ai_ram_arb #(
   reg window_rfirst;
   reg window_wfirst;
 
-  // a request that is being acknowledged is not a new one
-  wire host_rd = window_req && !window_we && !window_ack;
-  wire host_wr = window_req && window_we && !window_ack;
+  // reads of the host that are under way; a request that is read or acknowledged is not a new one
+  reg [READ-1:0] reading;
+  wire window_rgnt;
+  wire [READ:0] reads = {reading, window_rgnt};
+  wire host_new = window_req && !window_ack && (READ == 1 || reading == {READ{1'b0}});
+  wire host_rd = host_new && !window_we;
+  wire host_wr = host_new && window_we;
 
   // read port
-  wire kept_first = kept_req && kept_urgent;
-  assign fill_gnt   = fill_req && !window_rfirst && !(unload_req && unload_urgent) && !kept_first;
-  assign unload_gnt = unload_req && !window_rfirst && !kept_first && (unload_urgent || !fill_req);
-  assign kept_gnt   = kept_req && !window_rfirst && (kept_urgent || !(fill_req || unload_req));
-  wire window_rgnt = host_rd && !fill_gnt && !unload_gnt && !kept_gnt;
+  assign fill_gnt    = fill_req && !window_rfirst && !unload_urgent && !kept_urgent;
+  assign unload_gnt  = unload_req && !window_rfirst && !kept_urgent && (unload_urgent || !fill_req);
+  assign kept_gnt    = kept_req && !window_rfirst && (kept_urgent || !(fill_req || unload_req));
+  assign window_rgnt = host_rd && (window_rfirst || !(fill_req || unload_req || kept_req));
   assign re = fill_req || unload_req || kept_req || host_rd;
   wire [AW-1:0] window_word = window_addr[PB+:AW];
   assign raddr = fill_gnt ? fill_word[AW-1:0] : unload_gnt ? unload_word[AW-1:0] :
       kept_gnt ? kept_word[AW-1:0] : window_word;
 
   // write port
-  assign writeback_gnt = writeback_req && !window_wfirst && !(load_req && load_urgent);
+  assign writeback_gnt = writeback_req && !window_wfirst && !load_urgent;
   assign load_gnt = load_req && !window_wfirst && (load_urgent || !writeback_req);
-  wire window_wgnt = host_wr && !writeback_gnt && !load_gnt;
+  wire window_wgnt = host_wr && (window_wfirst || !(writeback_req || load_req));
   assign we = writeback_gnt || load_gnt || window_wgnt;
   assign waddr = writeback_gnt ? writeback_word[AW-1:0] : load_gnt ? load_word[AW-1:0] : window_word;
   wire [PATH-1:0] window_be;
@@ -139,7 +145,7 @@ module ai_ram_arb #(
   wire unload_waits = unload_req && !unload_gnt;
   wire kept_waits = kept_req && !kept_gnt;
   wire load_waits = load_req && !load_gnt;
-  wire window_waits = window_req && !window_ack && !window_rgnt && !window_wgnt;
+  wire window_waits = host_new && !window_rgnt && !window_wgnt;
   wire unload_last = unload_wait == LAST_WAIT;
   wire kept_last = kept_wait == KEPT_LAST;
   wire load_last = load_wait == LAST_WAIT;
@@ -157,6 +163,7 @@ module ai_ram_arb #(
       window_rfirst <= 1'b0;
       window_wfirst <= 1'b0;
       window_ack <= 1'b0;
+      reading <= {READ{1'b0}};
     end else begin
       unload_wait <= unload_waits ? unload_wait + {3'd0, !unload_last} : 4'd0;
       unload_urgent <= unload_waits && unload_last;
@@ -167,7 +174,8 @@ module ai_ram_arb #(
       window_wait <= window_waits ? window_wait + {3'd0, !window_last} : 4'd0;
       window_rfirst <= window_waits && window_last && !window_we;
       window_wfirst <= window_waits && window_last && window_we;
-      window_ack <= window_rgnt || window_wgnt;
+      window_ack <= reads[READ-1] || window_wgnt;
+      reading <= reads[READ-1:0];
     end
   end
 
@@ -186,6 +194,7 @@ module ai_ram_arb #(
 
   // the byte lanes are in window_wstrb; a piece is there once
   wire unused = &{1'b0, load_data, window_addr, fill_word, unload_word, kept_word, writeback_word, load_word};
+  wire unused_read = &{1'b0, reads, reading};
 
 endmodule
 

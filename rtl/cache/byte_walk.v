@@ -10,7 +10,7 @@
 // one byte of a plane then, and the four planes give theirs before the next pixel; the rows of a
 // channel's planes follow each other, so the next channel begins behind the fourth plane.
 // Handshake: start registers the first row; the other inputs of the map must be stable from the next
-// cycle on, in which the walk is set up. From the cycle after that on block, at, count_m1, chan_end
+// cycle on, in which the walk is set up. From the cycle after that on block, at, count_m1, full, chan_end
 // and last describe the present step, of most_m1 + 1 bytes at most; next goes on.
 `resetall
 `timescale 1ns / 1ps
@@ -36,11 +36,12 @@ module byte_walk #(
     // go to the next step; bytes that the present one may have - 1 (planes: 0)
     input  wire            next,
     input  wire [     1:0] most_m1,
-    // present step: block of 16 bytes in the AI RAM, first byte in it, bytes - 1; last of its channel
-    // (of all its planes), of the map
+    // present step: block of 16 bytes in the AI RAM, first byte in it, bytes - 1, they are as many as there
+    // may be; last of its channel (of all its planes), of the map
     output wire [    16:0] block,
     output wire [     3:0] at,
     output wire [     1:0] count_m1,
+    output wire            full,
     output wire            chan_end,
     output wire            last
 );
@@ -55,12 +56,17 @@ module byte_walk #(
   // byte of the line, modulo 64; bytes of the line from this step on - 1
   reg [5:0] x;
   reg [9:0] rest;
+  reg few;  // four at most
   reg [8:0] line_left;
   reg [CHAN-1:0] chan_left;
 
-  wire planes = PLANES != 0 && words;
-  wire quarter = width_m1[9:4] == 6'd0;
-  wire half = width_m1[9:5] == 5'd0;
+  // of the map
+  reg planes, quarter, half;
+  always @(posedge clk) begin
+    planes  <= PLANES != 0 && words;
+    quarter <= width_m1[9:4] == 6'd0;
+    half    <= width_m1[9:5] == 5'd0;
+  end
   wire fourth = sub == 2'd3;
   // no further channel or plane in this row
   wire sub_last = quarter ? fourth : !half || sub[0];
@@ -68,7 +74,8 @@ module byte_walk #(
   // up to the end of the block at most
   wire [1:0] block_m1 = ~(x[1:0] &{2{&x[3:2]}});
   wire [1:0] limit_m1 = (block_m1 < most_m1) ? block_m1 : most_m1;
-  wire line_end = rest[9:2] == 8'd0 && rest[1:0] <= limit_m1;
+  wire line_end = few && rest[1:0] <= block_m1 && rest[1:0] <= most_m1;
+  wire [9:0] rest_next = line_end ? width_m1 : rest - {8'd0, limit_m1} - 10'd1;
   wire [6:0] x_next = {1'b0, x} + {5'd0, limit_m1} + 7'd1;
   wire map_end = line_end && line_left == 9'd0;
   // the next pixel's row is another one
@@ -85,6 +92,7 @@ module byte_walk #(
   assign block = {row, place[5:4]};
   assign at = x[3:0];
   assign count_m1 = line_end ? rest[1:0] : limit_m1;
+  assign full = block_m1 >= most_m1 && (!few || rest[1:0] >= most_m1);
   assign chan_end = map_end && pixel;
   assign last = chan_end && chan_left == {CHAN{1'b0}};
 
@@ -104,13 +112,15 @@ module byte_walk #(
       sub       <= 2'd0;
       x         <= 6'd0;
       rest      <= width_m1;
+      few       <= width_m1[9:2] == 8'd0;
       line_left <= height_m1;
       chan_left <= chans_m1;
     end else if (next) begin
       if (planes || map_end) sub <= (!planes && sub_last) ? 2'd0 : sub + 2'd1;
       if (pixel) begin
         x    <= line_end ? 6'd0 : x_next[5:0];
-        rest <= line_end ? width_m1 : rest - {8'd0, limit_m1} - 10'd1;
+        rest <= rest_next;
+        few  <= rest_next[9:2] == 8'd0;
         if (line_end) line_left <= map_end ? height_m1 : line_left - 9'd1;
         if (map_end) chan_left <= chan_left - {{(CHAN - 1) {1'b0}}, 1'b1};
       end

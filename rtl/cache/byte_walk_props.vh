@@ -81,12 +81,14 @@
       inside : assert (block >> 2 >= f_at && block >> 2 < f_at_next && block >> 2 < f_depth);
       //: A step lies in one block of 16 bytes and one line, and is as long as that and the user let it be.
       size : assert (at + count_m1 < 16 && f_next <= f_width && count_m1 <= most_m1 &&
-          (count_m1 == most_m1 || at + count_m1 == 15 || f_line_end));
+          (count_m1 == most_m1 || at + count_m1 == 15 || f_line_end) && full == (count_m1 == most_m1));
       //: The last step of a channel is the last byte of its last line, of the fourth plane; of the map that of the last channel.
       ends : assert (chan_end == (f_map_end && f_pixel) && last == (chan_end && f_c == f_chans - 15'd1));
       //: (invariant) Channel, line, byte and plane are those of the map.
       counted : assert (f_c < f_chans && f_chans <= 15'd1 << CHAN && f_y < f_height && f_height <= 512 && f_x < f_width &&
           f_width <= 960 && (f_words || f_p == 0));
+      //: (invariant) What is registered of the map, and of the bytes that are left.
+      registered : assert (planes == f_words && quarter == f_quarter && half == (f_half || f_quarter) && few == (rest < 4));
       //: (invariant) What is left of channels, lines and bytes.
       left : assert (chan_left == f_chans - f_c - 15'd1 && line_left == f_height - f_y - 10'd1 &&
           rest == f_width - f_x - 11'd1 && x == f_x[5:0] && sub == (f_words ? f_p : f_sub));

@@ -6,7 +6,7 @@
 // tile buffer, the map mover, kept_reader, the output stage and the host by rank, and bounds how long
 // each of them waits. The map mover loads input maps from the pixel stream and unloads output maps;
 // kept_reader reads weights.
-// Handshake: a requester holds req until gnt; data of a read follow the grant by a cycle. The host
+// Handshake: a requester holds req until gnt; data of a read follow the grant by READ cycles. The host
 // holds window_req until window_ack. Loads and unloads start and end with pulses, see map_mover.
 `resetall
 `timescale 1ns / 1ps
@@ -25,6 +25,8 @@ module data_cache #(
     parameter KEEP_WEIGHTS = 0,
     // 1: maps are moved in pieces of four bytes, see map_mover
     parameter NARROW       = 0,
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ         = 1,
     // derived, not to be set
     parameter PB           = $clog2(PATH),
     parameter OW           = $clog2(AHB_W / 8),
@@ -97,7 +99,8 @@ module data_cache #(
       .ROWS    (ROWS),
       .PATIENCE(PATIENCE),
       .PATH    (PATH),
-      .PIECE   ((NARROW != 0) ? 4 : PATH)
+      .PIECE   ((NARROW != 0) ? 4 : PATH),
+      .READ    (READ)
   ) u_arb (
       .clk(clk),
       .rst(rst),
@@ -138,7 +141,8 @@ module data_cache #(
 
   ai_ram #(
       .ROWS(ROWS),
-      .PATH(PATH)
+      .PATH(PATH),
+      .READ(READ)
   ) u_ai_ram (
       .clk(clk),
       .we(we),
@@ -155,7 +159,8 @@ module data_cache #(
   generate
     if (KEEP_WEIGHTS != 0) begin : g_keep
       kept_reader #(
-          .PATH(PATH)
+          .PATH(PATH),
+          .READ(READ)
       ) u_kept (
           .clk       (clk),
           .rst       (rst || stop),
@@ -183,7 +188,8 @@ module data_cache #(
   map_mover #(
       .AHB_W (AHB_W),
       .PATH  (PATH),
-      .NARROW(NARROW)
+      .NARROW(NARROW),
+      .READ  (READ)
   ) u_mover (
       .clk(clk),
       .rst(rst),

@@ -3,11 +3,11 @@
 // kept_reader: brings weights that are kept in the AI RAM to the weight loader (docs/kpu.md 1.14).
 //
 // How it works: a request names bytes of the AI RAM, as one of the DMAC names bytes of the storage. Its
-// words are read in order into a FIFO of four, and leave it in pieces of 16 bytes, of which the first
+// words are read in order into a FIFO, and leave it in pieces of 16 bytes, of which the first
 // and the last one may count in part. The words of a request are read while the pieces of the one before
 // are given, and one more request waits.
 // Handshake: requests are valid/ready; ram_req is held until ram_gnt, data
-// follow by a cycle; pieces are valid/ready. rst drops everything.
+// follow by READ cycles; pieces are valid/ready. rst drops everything.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -16,6 +16,8 @@
 module kept_reader #(
     // bytes of a word of the AI RAM: 16, 32, 64 or 128
     parameter PATH = 64,
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ = 1,
     // derived, not to be set
     parameter PB   = $clog2(PATH)
 ) (
@@ -37,7 +39,9 @@ module kept_reader #(
     output wire [`KEPT_BITS-1:0] kept
 );
 
-  localparam [2:0] DEPTH = 3'd4;
+  // as many words as are under way when each is taken at once
+  localparam integer PLACES = READ + 3;
+  localparam [2:0] DEPTH = PLACES[2:0];
 
   // ---- the request that waits
   reg waits;
@@ -51,9 +55,11 @@ module kept_reader #(
   // ---- reading: words that are left, words asked for that have not left the FIFO
   reg reading;
   reg [20-PB:0] word, last_word;
-  reg  [2:0] held;
-  reg        due;
-  wire       pop;
+  reg  [     2:0] held;
+  reg  [READ-1:0] on_way;  // words that were granted
+  wire [  READ:0] on_way_next = {on_way, ram_gnt};
+  wire            due = on_way[READ-1];
+  wire            pop;
   // ---- pieces: of the request that is given, of the next one, which is read already
   reg busy, follows;
   reg [PB-1:0] at, n_at;  // next byte, in its word
@@ -76,14 +82,14 @@ module kept_reader #(
       reading <= 1'b0;
       busy    <= 1'b0;
       follows <= 1'b0;
-      due     <= 1'b0;
+      on_way  <= {READ{1'b0}};
       held    <= 3'd0;
     end else begin
       waits   <= waits ? !begins : req_valid && bytes != 24'd0;
       reading <= begins || (reading && !(ram_gnt && word == last_word));
       busy    <= !over || begins || follows;
       follows <= over ? 1'b0 : begins || follows;
-      due     <= ram_gnt;
+      on_way  <= on_way_next[READ-1:0];
       held    <= held + {2'd0, ram_gnt} - {2'd0, pop};
     end
   end
@@ -114,7 +120,7 @@ module kept_reader #(
   wire [2:0] fifo_count;
   fifo_sync #(
       .WIDTH(8 * PATH),
-      .DEPTH(4)
+      .DEPTH(PLACES)
   ) u_words (
       .clk      (clk),
       .rst      (rst),
@@ -141,7 +147,7 @@ module kept_reader #(
   assign kept[`KEPT_CNT]  = count;
 
   // the upper bits of an address are 0: layer_decode has seen to it; there is always a place in the FIFO
-  wire unused = &{1'b0, req, first[31:21], w_end[PB-1:0], fifo_ready, fifo_count};
+  wire unused = &{1'b0, req, first[31:21], w_end[PB-1:0], fifo_ready, fifo_count, on_way_next};
 
 endmodule
 

@@ -22,6 +22,8 @@ module map_mover #(
     parameter PATH = 64,
     // 1: four bytes of a word of the AI RAM at a time; only where AHB_W is 32 and PATH is 16
     parameter NARROW = 0,
+    // cycles from a grant to the data of the read, see ai_ram: 1, with NARROW 1 or 3
+    parameter READ = 1,
     // derived, not to be set
     parameter PB = $clog2(PATH),
     parameter OW = $clog2(AHB_W / 8),
@@ -151,7 +153,9 @@ module map_mover #(
           .busy(load_busy),
           .done(load_done)
       );
-      piece_reader u_unload (
+      piece_reader #(
+          .READ(READ)
+      ) u_unload (
           .clk(clk),
           .rst(rst),
           .stop(stop),
@@ -182,6 +186,9 @@ module map_mover #(
         ILLEGAL_NARROW_NEEDS_BUS_32_PATH_16 u_illegal ();
       end
     end else begin : g_wide
+      if (READ != 1) begin : g_illegal
+        ILLEGAL_READ_1_WITHOUT_NARROW u_illegal ();
+      end
       pixel_writer #(
           .AHB_W(AHB_W),
           .PATH (PATH)

@@ -5,18 +5,21 @@
 // How it works: the small arrays' result_reader, without places for words of the AI RAM. A read is
 // made for what the present bus word lacks, as far as it lies in one line and in one block of 16 bytes
 // (byte_walk); a word is read again for its next bytes. Of the four bytes from the first one on
-// each comes from the quarter that has it; they are rotated to their place in the bus word, which is
-// in a ring of eight. Of a map of planes each read gives a byte. A register follows the ring: with the
+// each comes from the quarter that has it; a cycle later they are rotated to their place in the bus word,
+// which is in a ring of eight. Of a map of planes each read gives a byte. A register follows the ring: with the
 // bytes behind the last one zero, for the storage; a second one makes words of 64 bits for the host.
 // Handshake: begin_map, a pulse, takes the place of the map, and start in the next cycle the map,
 // whose size must be stable from there on. dest 0 sends 64-bit words to result_*, dest 1 bus words to
-// store_*. unload_req is held until unload_gnt, and the data of the word are taken in the next cycle.
+// store_*. unload_req is held until unload_gnt, and the data of the word are taken READ cycles later.
 // done pulses after the last word was accepted. stop (level or pulse) ends everything at once.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
-module piece_reader (
+module piece_reader #(
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ = 1
+) (
     // clock, synchronous reset, stop
     input  wire         clk,
     input  wire         rst,
@@ -57,14 +60,21 @@ module piece_reader (
   reg [1:0] fill;
   reg [2:0] into;
   // words of the ring before this one are there; the next one to leave
-  reg [2:0] there, from;
+  wire [2:0] there;
+  reg [2:0] from;
   wire [3:0] at;
   wire [1:0] count_m1;
-  wire walk_chan_end, last;
+  wire walk_chan_end, last, full;
   wire [2:0] used = into - from;
   wire [2:0] fill_next = {1'b0, fill} + {1'b0, count_m1} + 3'd1;
   wire step = unload_req && unload_gnt;
-  assign unload_req = asking && used < 3'd6;
+  // the word that grows has a place behind those that are used: seven at most, for one may be added
+  // between what room says and what it is of
+  reg room;
+  always @(posedge clk) room <= used < 3'd6;
+  assign unload_req = asking && room;
+  reg by_plane;
+  always @(posedge clk) by_plane <= words;
   assign chan_end   = step && walk_chan_end;
 
   byte_walk #(
@@ -79,50 +89,59 @@ module piece_reader (
       .words    (words),
       .apart    (apart),
       .next     (step),
-      .most_m1  (words ? 2'd0 : ~fill),
+      .most_m1  (~fill & {2{!by_plane}}),
       .block    (unload_word),
       .at       (at),
       .count_m1 (count_m1),
+      .full     (full),
       .chan_end (walk_chan_end),
       .last     (last)
   );
 
-  // ---- the read that is made: quarter of the word for each byte modulo four, rotation, bytes of the
-  // bus word, place in the ring
-  reg flight;
-  reg [7:0] quarter;
-  reg [1:0] turn;
-  reg [3:0] lanes;
-  reg [2:0] place;
+  // ---- reads under way: quarter of the word for each byte modulo four, until it is there; rotation, bytes
+  // of the bus word (none without a read), place in the ring, a cycle more
   wire [3:0] first_lanes = 4'hF << fill;
   wire [3:0] last_lanes = ~(4'hE << (fill + count_m1));
+  wire [7:0] quarters = {
+    at[3:2], at[3:2] + {1'b0, &at[1:0]}, at[3:2] + {1'b0, at[1]}, at[3:2] + {1'b0, |at[1:0]}
+  };
+  wire [8:0] placed = {into, fill - at[1:0], first_lanes & last_lanes & {4{step}}};
+  reg [8*READ-1:0] quarters_q;
+  reg [9*(READ+1)-1:0] placed_q;
+  reg [3*(READ+1)-1:0] into_q;
+  wire [8*(READ+1)-1:0] quarters_on = {quarters_q, quarters};
+  wire [9*(READ+2)-1:0] placed_on = {placed_q, placed};
+  wire [3*(READ+2)-1:0] into_on = {into_q, into};
+  wire [7:0] quarter = quarters_q[8*READ-1-:8];
+  wire [2:0] place;
+  wire [1:0] turn;
+  wire [3:0] lanes;
+  assign {place, turn, lanes} = placed_q[9*(READ+1)-1-:9];
+  assign there = into_q[3*(READ+1)-1-:3];
   always @(posedge clk) begin
-    if (step) begin
-      quarter <= {
-        at[3:2], at[3:2] + {1'b0, &at[1:0]}, at[3:2] + {1'b0, at[1]}, at[3:2] + {1'b0, |at[1:0]}
-      };
-      turn <= fill - at[1:0];
-      lanes <= first_lanes & last_lanes;
-      place <= into;
-    end
+    quarters_q <= quarters_on[8*READ-1:0];
+    placed_q   <= placed_on[9*(READ+1)-1:0];
   end
 
   // ---- the bytes, and the ring
-  wire [31:0] piece, by_one, turned, ring;
+  reg [31:0] piece;
+  wire [31:0] by_one, turned, ring;
   assign by_one = turn[0] ? {piece[23:0], piece[31:24]} : piece;
   assign turned = turn[1] ? {by_one[15:0], by_one[31:16]} : by_one;
   genvar g;
   generate
     for (g = 0; g < 4; g = g + 1) begin : g_lane
       wire [1:0] q = quarter[2*g+:2];
-      assign piece[8*g+:8] = q[1] ? (q[0] ? unload_data[96+8*g+:8] : unload_data[64+8*g+:8]) :
-          q[0] ? unload_data[32+8*g+:8] : unload_data[8*g+:8];
+      always @(posedge clk) begin
+        piece[8*g+:8] <= q[1] ? (q[0] ? unload_data[96+8*g+:8] : unload_data[64+8*g+:8]) :
+            q[0] ? unload_data[32+8*g+:8] : unload_data[8*g+:8];
+      end
       ram_1r1w_async #(
           .WIDTH(8),
           .DEPTH(8)
       ) u_ring (
           .clk  (clk),
-          .we   (flight && lanes[g]),
+          .we   (lanes[g]),
           .waddr(place),
           .wdata(turned[8*g+:8]),
           .raddr(from),
@@ -134,8 +153,8 @@ module piece_reader (
   // ---- the way out: high follows the ring, low makes a pair of it for the host
   reg dest_now, high_valid, low_valid;
   reg [31:0] high, low;
-  wire over = !asking && !flight && there == from;  // everything has left the ring
-  wire final_word = !asking && !flight && there == from + 3'd1;
+  wire over = !asking && used == 3'd0;  // everything has left the ring
+  wire final_word = !asking && used == 3'd1;
   wire pair = low_valid && (high_valid || over);
   wire go = high_valid && (dest_now ? store_ready : !low_valid || result_ready);
   wire load = there != from && (go || !high_valid);
@@ -162,18 +181,16 @@ module piece_reader (
     if (drop) begin
       fill       <= 2'd0;
       into       <= 3'd0;
-      there      <= 3'd0;
+      into_q     <= {3 * (READ + 1) {1'b0}};
       from       <= 3'd0;
-      flight     <= 1'b0;
       high_valid <= 1'b0;
       low_valid  <= 1'b0;
       done       <= 1'b0;
     end else begin
       fill       <= step ? fill_next[1:0] : fill;
       into       <= into + {2'd0, step && (fill_next[2] || last)};
-      there      <= into;
+      into_q     <= into_on[3*(READ+1)-1:0];
       from       <= from + {2'd0, load};
-      flight     <= step;
       high_valid <= load || (high_valid && !go);
       low_valid  <= !dest_now && ((low_valid && !(pair && result_ready)) || (!low_valid && go));
       done       <= finish;
@@ -191,6 +208,8 @@ module piece_reader (
       dest_now <= start ? dest : dest_now;
     end
   end
+
+  wire unused = &{1'b0, full, quarters_on, placed_on, into_on};
 
 endmodule
 

@@ -57,11 +57,11 @@ module piece_writer (
   wire [16:0] block;
   wire [3:0] at;
   wire [1:0] count_m1;
-  wire last, chan_end;
+  wire last, chan_end, all;
 
   wire go = start && !busy;
   wire step = filling && have && (!out_valid || load_gnt);
-  wire beat_end = step && count_m1 == left_m1;
+  wire beat_end = step && all;
   wire take = pixel_valid && pixel_ready;
   assign pixel_ready = filling && (!have || beat_end);
   assign busy = begun || filling || out_valid;
@@ -90,6 +90,7 @@ module piece_writer (
       .block    (block),
       .at       (at),
       .count_m1 (count_m1),
+      .full     (all),
       .chan_end (chan_end),
       .last     (last)
   );

@@ -38,8 +38,11 @@ module unload_gate (
   // the present channel may be read, the one behind it; the present one was the one behind
   reg now, next, moved;
 
-  wire by_four = !words && width_m1[9:4] == 6'd0;
-  wire by_two = !words && width_m1[9:5] == 5'd0;
+  reg by_four, by_two;
+  always @(posedge clk) begin
+    by_four <= !words && width_m1[9:4] == 6'd0;
+    by_two  <= !words && width_m1[9:5] == 5'd0;
+  end
   // of those that share a row all
   wire [11:0] rows_there = {there[11:2], there[1] && !by_four, there[0] && !by_two};
   wire [11:0] after = {1'b0, chan} + 12'd1;

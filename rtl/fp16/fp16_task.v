@@ -22,6 +22,8 @@ module fp16_task #(
     // products at a time; bytes of a word of the AI RAM
     parameter LANES     = 8,
     parameter PATH      = 16,
+    // cycles from a grant of the AI RAM to the data of the read
+    parameter READ      = 1,
     // array: pixels, output channels; rows of the weight buffer
     parameter N_Y       = 2,
     parameter N_Z       = 4,
@@ -118,7 +120,8 @@ module fp16_task #(
 
   fp16_walk #(
       .COLS(COLS),
-      .PATH(PATH)
+      .PATH(PATH),
+      .READ(READ)
   ) u_walk (
       .clk(clk),
       .rst(rst),

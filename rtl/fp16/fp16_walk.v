@@ -10,7 +10,7 @@
 // of its bytes, or, in short rows, of 16 bytes: then only its first bytes count, and the upper
 // ones are whatever the mask of the place gives.
 // Handshake: begins with start, which comes with stable counts. fill_req is held until fill_gnt,
-// data come a cycle later; words are valid/ready.
+// data come READ cycles later; words are valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,6 +20,8 @@ module fp16_walk #(
     // columns of a group; bytes of a word of the AI RAM
     parameter COLS = 8,
     parameter PATH = 16,
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ = 1,
     // derived, not to be set: bits of a byte's number in a word
     parameter PB   = $clog2(PATH)
 ) (
@@ -91,20 +93,23 @@ module fp16_walk #(
   end
 
   // ---- a request, then its answer
-  reg asked;
+  reg [READ-1:0] on_way;  // words that are read
+  wire [READ:0] on_way_next;
+  wire asked = on_way[READ-1];
   reg [2:0] used;  // places of the FIFO that are taken, or will be
   wire done = fill_req && fill_gnt;
+  assign on_way_next = {on_way, done};
   wire pop = out_valid && out_ready;
   assign go = active && used != PLACES && (!fill_req || fill_gnt);
 
   always @(posedge clk) begin
     if (rst) begin
       fill_req <= 1'b0;
-      asked <= 1'b0;
+      on_way <= {READ{1'b0}};
       used <= 3'd0;
     end else begin
       fill_req <= go || (fill_req && !fill_gnt);
-      asked <= done;
+      on_way <= on_way_next[READ-1:0];
       used <= used + {2'd0, go} - {2'd0, pop};
     end
   end
@@ -122,12 +127,16 @@ module fp16_walk #(
       assign part = fill_data;
     end else begin : g_part
       localparam integer NB = $clog2(UNITS);
-      reg [NB-1:0] req_unit, asked_unit;
+      reg [NB-1:0] req_unit;
+      reg [NB*READ-1:0] units;
+      wire [NB*(READ+1)-1:0] units_next = {units, req_unit};
+      wire [NB-1:0] asked_unit = units[NB*READ-1-:NB];
       always @(posedge clk) begin
         if (go) req_unit <= addr[PB-1:UB];
         else req_unit <= req_unit;
-        asked_unit <= req_unit;
+        units <= units_next[NB*READ-1:0];
       end
+      wire unused_unit = &{1'b0, units_next};
       for (i = 0; i < MINE; i = i + 1) begin : g_unit
         localparam [NB-1:0] I = i;
         wire [NB-1:0] at = asked_unit | I;
@@ -154,7 +163,7 @@ module fp16_walk #(
       .count(fifo_count)
   );
 
-  wire unused = &{1'b0, desc, fifo_ready, fifo_count, addr};
+  wire unused = &{1'b0, desc, fifo_ready, fifo_count, addr, on_way_next};
 
 endmodule
 

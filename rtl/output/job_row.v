@@ -4,8 +4,8 @@
 //
 // How it works: one multiplier makes two products, one after the other: the group of channels by its
 // rows, and the line by its rows. They are added to the first row of the map. It works while the job
-// waits for the one before it to end.
-// Handshake: job_valid and the job must stand until take. formed is a level, three cycles behind
+// waits for the one before it to end. Both factors are registered: the multiplier takes half a cycle.
+// Handshake: job_valid and the job must stand until take. formed is a level, four cycles behind
 // job_valid, with which row is there; take, only with formed, makes way for the next job.
 `resetall
 `timescale 1ns / 1ps
@@ -40,19 +40,22 @@ module job_row #(
   wire [11:0] group = desc[`DESC_OUT32] ? {chan, plane} >> gl : {2'd0, chan >> gl};
   wire [ 8:0] y = gy >> fl;
 
-  // the product that is made is the lines', is added is the lines'
-  reg lines_made, lines_added;
+  // the factors that are registered are the lines', the product that is made, that is added
+  reg lines_next, lines_made, lines_added;
+  reg  [11:0] count;
+  reg  [13:0] each;
   reg  [14:0] product;
-  wire [11:0] count = lines_made ? {3'd0, y} : group;
-  wire [13:0] each = lines_made ? {9'd0, desc[`DESC_ORL]} : desc[`DESC_OCS];
   wire [25:0] rows = count * each;
   always @(posedge clk) begin
+    count   <= lines_next ? {3'd0, y} : group;
+    each    <= lines_next ? {9'd0, desc[`DESC_ORL]} : desc[`DESC_OCS];
     product <= rows[14:0];
     if (!formed) row <= product + (lines_added ? row : desc[`DESC_DST]);
   end
   always @(posedge clk) begin
-    if (rst || take || !job_valid) {lines_made, lines_added, formed} <= 3'd0;
-    else {lines_made, lines_added, formed} <= {1'b1, lines_made, lines_added};
+    if (rst || take || !job_valid) {lines_next, lines_made, lines_added, formed} <= 4'd0;
+    else
+      {lines_next, lines_made, lines_added, formed} <= {1'b1, lines_next, lines_made, lines_added};
   end
 
   wire unused = &{1'b0, desc, job, rows};

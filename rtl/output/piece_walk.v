@@ -61,16 +61,19 @@ module piece_walk #(
     output wire                  idle
 );
 
-  // ---- layer
-  wire dwrow = desc[`DESC_MODE] == `MODE_DWROW;
+  // ---- layer, from registers: its first job comes much later
   wire [2:0] pool = desc[`DESC_POOL];
-  wire [1:0] op = desc[`DESC_OP];
+  reg dwrow, dw, out32, s1, two, plain, four;
+  reg [1:0] op;
+  always @(posedge clk) begin
+    dwrow <= desc[`DESC_MODE] == `MODE_DWROW;
+    {dw, out32, op} <= {desc[`DESC_DW], desc[`DESC_OUT32], desc[`DESC_OP]};
+    s1 <= pool == `POOL_MAXS1 || pool == `POOL_MEANS1;
+    two <= pool == `POOL_MAX2 || pool == `POOL_MEAN2;
+    plain <= pool == `POOL_NONE;
+    four <= pool == `POOL_MAX4 || pool == `POOL_MEAN4;
+  end
   wire [1:0] gl = 2'd2 - op;  // log2 of the channels in a row
-  wire out32 = desc[`DESC_OUT32];
-  wire s1 = pool == `POOL_MAXS1 || pool == `POOL_MEANS1;
-  wire two = pool == `POOL_MAX2 || pool == `POOL_MEAN2;
-  wire plain = pool == `POOL_NONE;
-  wire four = pool == `POOL_MAX4 || pool == `POOL_MEAN4;
   wire [1:0] fl = two ? 2'd1 : four ? 2'd2 : 2'd0;
   // lines of a window - 1, pixels of a part
   wire [1:0] window_m1 = four ? 2'd3 : {1'b0, two || s1};
@@ -114,14 +117,20 @@ module piece_walk #(
   reg [6:0] width;
   reg right;  // pools of stride 1: ends at the right edge of the map
   reg [1:0] line, line_last, lowest;  // first line of the window, the last such one; the last line
+  reg [1:0] far_line;  // last line of the window
   reg [1:0] step;  // line in the window
 
-  wire right_edge = {1'b0, job_gx} + {4'd0, job_width} == desc[`DESC_KW];
-  wire bottom_edge = {1'b0, job_gy} + {7'd0, job_lines} == desc[`DESC_KH];
+  // (the job waits until its row is formed: these registers are right before it is taken)
+  reg right_edge, bottom_edge;
+  always @(posedge clk) begin
+    right_edge  <= {1'b0, job_gx} + {4'd0, job_width} == desc[`DESC_KW];
+    bottom_edge <= {1'b0, job_gy} + {7'd0, job_lines} == desc[`DESC_KH];
+  end
   wire [1:0] job_m1 = job_lines[1:0] - 2'd1;
   wire [1:0] job_last = four ? 2'd0 : two ? {job_m1[1], 1'b0} : job_m1 - {1'b0, s1 && !bottom_edge};
   wire [6:0] job_out = s1 ? job_width - {6'd0, !right_edge} : job_width >> fl;
 
+  wire [1:0] next_line = line + {two, !two};
   wire there;  // what the window sees
   wire [6:0] x_left = width - {1'b0, x};
   wire x_last = x_left <= part;
@@ -158,13 +167,14 @@ module piece_walk #(
       entry     <= job_entry;
       whole     <= job[`JOB_WHOLE];
       z         <= {ZW{1'b0}};
-      z_end     <= desc[`DESC_DW] ? {ZW{1'b0}} : job_nz[ZW-1:0] - {{(ZW - 1) {1'b0}}, 1'b1};
+      z_end     <= dw ? {ZW{1'b0}} : job_nz[ZW-1:0] - {{(ZW - 1) {1'b0}}, 1'b1};
       sub_0     <= (out32 ? job_plane : job_chan[1:0]) & sub_last;
       x_0       <= job_gx >> fl;
       x         <= 6'd0;
       width     <= job_out;
       right     <= s1 && right_edge;
       line      <= 2'd0;
+      far_line  <= s1 ? {1'b0, job_m1 != 2'd0} : window_m1;
       line_last <= job_last;
       lowest    <= job_m1;
       step      <= 2'd0;
@@ -172,7 +182,9 @@ module piece_walk #(
       step <= step_last ? 2'd0 : step + 2'd1;
       if (step_last) z <= part_end ? {ZW{1'b0}} : z + {{(ZW - 1) {1'b0}}, 1'b1};
       if (part_end) x <= x_last ? 6'd0 : x + part[5:0];
-      if (line_end) line <= line + {two, !two};
+      if (line_end) line <= next_line;
+      if (line_end)
+        far_line <= s1 ? next_line + {1'b0, next_line != lowest} : next_line | window_m1;
     end
   end
 
@@ -184,7 +196,6 @@ module piece_walk #(
   assign rd_pair  = line_pair | in_pair;
 
   // a window is begun when its last line is there
-  wire [1:0] far_line = s1 ? line + {1'b0, line != lowest} : line | window_m1;
   wire [4:0] far_pair = (wide == 2'd0) ? {far_line, 3'd0} : (wide == 2'd1) ? {far_line[0], 4'd0} : 5'd0;
   assign there = complete || step != 2'd0 || (far_pair | in_pair) < reached;
 

@@ -8,7 +8,11 @@
   (* anyseq *) reg [27:0] f_any_group;
   (* anyseq *) reg [16:0] f_any_above;
   reg [`DESC_BITS-1:0] f_desc;
+  reg [`JOB_BITS-1:0] f_job;
   reg [1:0] f_wide;
+  wire [2:0] f_pool = f_desc[`DESC_POOL];
+  wire [10:0] f_right = {1'b0, f_job[`JOB_GX]} + f_job[`JOB_WIDTH];
+  wire [9:0] f_bottom = {1'b0, f_job[`JOB_GY]} + f_job[`JOB_LINES];
   reg [12:0] f_chan, f_chan0;  // channel of the output map at work, the job's first one; with out32 each byte of a sum is one
   reg [11:0] f_y, f_y0;  // line of the output, first one of the job
   reg [27:0] f_group, f_group0;  // rows of the groups of channels before these, wide enough for the sums below
@@ -38,6 +42,7 @@
 
   always @(posedge clk) begin
     f_desc <= desc;
+    f_job <= job;
     f_wide <= wide;
     if (job_ready) begin
       f_chan   <= out32 ? {1'b0, job_chan, job_plane} : {3'd0, job_chan};
@@ -68,15 +73,18 @@
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: The layer stands while a job is at work; its fields are those of the layer decoder.
-      layer_stands : assume (((!valid && !r_valid) || (desc == f_desc && wide == f_wide)) &&
-          f_kw != 0 && f_kw <= 1024 && f_kh != 0 && f_kh <= 512 &&
+      //: The layer stands from before its first job until the last one is over,
+      layer_stands : assume ((!job_valid && !valid && !r_valid) || (desc == f_desc && wide == f_wide));
+      //: ... and so does a job whose row is formed.
+      if (formed) job_stands : assume (job == f_job);
+      //: Its fields are those of the layer decoder.
+      if (desc == f_desc) layer_legal : assume (f_kw != 0 && f_kw <= 1024 && f_kh != 0 && f_kh <= 512 &&
           f_ow == (f_kw >> fl) && f_oh == (f_kh >> fl) && f_kw == (f_ow << fl) && f_kh == (f_oh << fl) && f_ow <= 960 &&
           f_o != 0 && f_o <= 1024 &&
           f_orl == (f_ow + 11'd63) >> 6 && op == (f_ow <= 16 ? 0 : f_ow <= 32 ? 1 : 2) && pool <= 6 &&
           (!dwrow || (plain && f_dw)) && (!out32 || (plain && !f_dw)));
       //: A stripe has lines of 64 pixels, 32 or 16: 16 for pools of stride 4 or 1, 32 at most for those of stride 2.
-      stripe_legal : assume (f_swl >= 4 && f_swl <= 6 && (!(s1 || four) || f_swl == 4) && (!two || f_swl <= 5) &&
+      if (desc == f_desc) stripe_legal : assume (f_swl >= 4 && f_swl <= 6 && (!(s1 || four) || f_swl == 4) && (!two || f_swl <= 5) &&
           (!plain || f_swl == (f_kw <= 16 ? 4 : f_kw <= 32 ? 5 : 6)) &&
           wide == (dwrow ? op : f_swl == 4 ? 2'd0 : f_swl == 5 ? 2'd1 : 2'd2));
       //: A job is a stripe of the grid, as stripe_iter gives it, or up to 64 pixels of a line of a depthwise layer.
@@ -95,6 +103,15 @@
       if (valid && f_chan < f_chans) map_inside : assume (desc[`DESC_DST] + f_group + f_ocs <= f_depth && f_depth <= 32768);
       //: A group of channels has as many rows as its lines, which is how layer_decode multiplies.
       if (valid && f_y < f_oh) rows_of_lines : assume (f_above + f_orl <= f_ocs);
+      //: (invariant) The layer in registers is that of the cycle before,
+      layer_in_registers : assert (dwrow == (f_desc[`DESC_MODE] == `MODE_DWROW) &&
+          {dw, out32, op} == {f_desc[`DESC_DW], f_desc[`DESC_OUT32], f_desc[`DESC_OP]} &&
+          s1 == (f_pool == `POOL_MAXS1 || f_pool == `POOL_MEANS1) && two == (f_pool == `POOL_MAX2 || f_pool == `POOL_MEAN2) &&
+          plain == (f_pool == `POOL_NONE) && four == (f_pool == `POOL_MAX4 || f_pool == `POOL_MEAN4));
+      //: (invariant) ... and so are the edges that the job meets.
+      edges_in_registers : assert (right_edge == (f_right == f_desc[`DESC_KW]) && bottom_edge == (f_bottom == f_desc[`DESC_KH]));
+      //: The last line of the window is the first one, or as many below it as the window has.
+      if (valid) last_line_of_window : assert (far_line == (s1 ? line + {1'b0, line != lowest} : line | window_m1));
       if (r_valid && r_out) begin
         //: What is written is of a pixel, line and channel of the output map: from one to four of them.
         in_map : assert (r_y < f_oh && r_chan < f_chans && f_bytes != 0 && r_x + f_bytes <= f_ow);

@@ -52,10 +52,17 @@ module piece_write #(
     output wire                      idle
 );
 
-  wire dwrow = desc[`DESC_MODE] == `MODE_DWROW;
-  wire [1:0] wide = dwrow ? desc[`DESC_OP] : desc[`DESC_SWL] == 3'd4 ? 2'd0 :
-      desc[`DESC_SWL] == 3'd5 ? 2'd1 : 2'd2;  // log2 of the slots of a line
-  wire [2:0] pool = desc[`DESC_POOL];
+  // ---- layer, from registers: its first job comes much later
+  reg dwrow, one_chan;
+  reg [1:0] wide, op;
+  reg [2:0] pool;
+  always @(posedge clk) begin
+    dwrow <= desc[`DESC_MODE] == `MODE_DWROW;
+    one_chan <= desc[`DESC_DW] || desc[`DESC_MODE] == `MODE_FC;
+    wide <= desc[`DESC_MODE] == `MODE_DWROW ? desc[`DESC_OP] : desc[`DESC_SWL] == 3'd4 ? 2'd0 :
+        desc[`DESC_SWL] == 3'd5 ? 2'd1 : 2'd2;  // log2 of the slots of a line
+    {pool, op} <= {desc[`DESC_POOL], desc[`DESC_OP]};
+  end
   wire four = pool == `POOL_MAX4 || pool == `POOL_MEAN4;
   wire plain = pool == `POOL_NONE;
   wire move = !writeback_req || writeback_gnt;  // everything moves on
@@ -139,8 +146,7 @@ module piece_write #(
   reg [16:0] word;
   reg [15:0] be;
   reg [31:0] data;
-  wire one_chan = desc[`DESC_DW] || desc[`DESC_MODE] == `MODE_FC;
-  wire [6:0] chans = dwrow ? {4'd0, 3'd4 >> desc[`DESC_OP]} : one_chan ? 7'd1 : N_Z[6:0];
+  wire [6:0] chans = dwrow ? {4'd0, 3'd4 >> op} : one_chan ? 7'd1 : N_Z[6:0];
   assign {w_first, w_whole, w_word, quarter, mask} = tag;
   always @(posedge clk) begin
     if (rst) writeback_req <= 1'b0;

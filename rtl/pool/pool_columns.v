@@ -93,7 +93,7 @@ module pool_columns #(
   end
 
   // ---- windows
-  reg busy;
+  reg busy, complete;  // complete: the last column was added
   reg [3:0] done;
   reg [SB*COLS-1:0] window;
   reg [LB*COLS-1:0] moving;  // columns on their way past the lanes
@@ -102,7 +102,7 @@ module pool_columns #(
   reg [11:0] side_now;
   wire [LB*COLS-1:0] next;
   wire step = busy && !sum_valid;
-  assign sum_valid = busy && done == kw_m1;
+  assign sum_valid = busy && complete;
   assign sum = window;
   assign take = full && (!busy || (sum_valid && sum_ready));
 
@@ -122,11 +122,13 @@ module pool_columns #(
   always @(posedge clk) begin
     if (take) begin
       done <= 4'd0;
+      complete <= kw_m1 == 4'd0;
       {sum_lines, sum_first, sum_last} <= {lines, line_first, line_last};
       on_line <= line_first ? {PARTS{1'b0}} : nearer[PARTS-1:0];
       side_now <= side;
     end else if (step) begin
-      done <= done + 4'd1;
+      done <= distance;
+      complete <= distance == kw_m1;
     end
   end
   always @(posedge clk) if (take || step) moving <= next;

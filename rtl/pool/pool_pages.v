@@ -47,13 +47,15 @@ module pool_pages #(
   genvar i;
   generate
     if (LANES == 1) begin : g_chain
-      reg full, full_end, waits, waits_end;
+      reg full, full_end, waits, waits_end, open;
       reg [127:0] filled, waiting;
       wire pass = full && !waits;
-      assign move = !full || !waits;
+      wire next_full = first_full || (full && !pass);
+      wire next_waits = pass || (waits && !sent);
+      assign move = open;  // not both: all stages before it look at it
       always @(posedge clk) begin
-        if (rst) {full, waits} <= 2'b00;
-        else {full, waits} <= {first_full || (full && !pass), pass || (waits && !sent)};
+        if (rst) {full, waits, open} <= 3'b001;
+        else {full, waits, open} <= {next_full, next_waits, !next_full || !next_waits};
       end
       always @(posedge clk) begin
         if (got) full_end <= in_end;

@@ -34,6 +34,8 @@
       always @(posedge clk) begin
         f_in <= f_enters || (f_in && !g_chain.pass);
         if (!rst) begin
+          //: (invariant) Bytes are taken unless both pages are complete.
+          chain_moves : assert (move == (!g_chain.full || !g_chain.waits));
           //: (invariant) A page that is complete is continued from its first place.
           if (g_chain.full) chain_first_place : assert (place == 4'd0);
           //: (invariant) The tracked byte stands at its place, below the next one's.

@@ -79,7 +79,7 @@ module pool_pick #(
   reg [10:0] beyond_far;  // as a register: all_sx
   wire [10:0] beyond = ends + beyond_far;
   // More: beyond lies in this piece, too, and not behind the last window. The answer goes back through
-  // all stages to the reads, so it is two comparisons of ends with values of the layer, not a sum's.
+  // all stages to the reads, so it is in a register with ends: two comparisons with values of the layer.
   reg several;  // windows of two cycles may end in a piece
   reg [B-1:0] most;  // place in the piece from which on no more do
   reg [10:0] stop;  // ... column
@@ -90,8 +90,8 @@ module pool_pick #(
     stop    <= last_end - all_sx;
   end
   wire in_piece = ends[10:B] == k;
-  wire more = several && in_piece && ends[B-1:0] <= most && ends <= stop;
-  wire dividing;  // a large map's sum
+  reg more, first_wanted;
+  reg  dividing;  // a large map's sum
   wire give = busy && move && !dividing;
   wire take = sum_valid && sum_ready;
   assign sum_ready = !busy || (give && !more);
@@ -99,7 +99,7 @@ module pool_pick #(
   // Window i of a cycle ends in this piece, and not behind the last one, by comparisons of the same kind.
   genvar i;
   assign at[10:0]  = ends;
-  assign wanted[0] = all ? last : (in_piece && ends <= last_end);
+  assign wanted[0] = all ? last : first_wanted;
   wire [11*LANES-1:0] apart;  // columns from the first window to that of a lane
   assign apart[10:0] = 11'd0;
   generate
@@ -139,9 +139,17 @@ module pool_pick #(
   assign count = number_of(wanted);
   assign after = first_of(wanted, at, beyond);
 
+  wire [10-B:0] next_k = !take ? k : sum_first ? {(11 - B) {1'b0}} : k + 1'b1;
+  wire [  10:0] next_ends = (take && sum_first) ? {7'd0, first_end} : give ? after : ends;
   always @(posedge clk) begin
     if (rst) busy <= 1'b0;
     else busy <= take || (busy && !(give && !more));
+  end
+  always @(posedge clk) begin
+    more <= several && next_ends[10:B] == next_k && next_ends[B-1:0] <= most && next_ends <= stop;
+    first_wanted <= next_ends[10:B] == next_k && next_ends <= last_end;
+    ends <= next_ends;
+    k <= next_k;
   end
 
   always @(posedge clk) begin
@@ -149,10 +157,7 @@ module pool_pick #(
       held  <= sum;
       lines <= sum_lines;
       last  <= sum_last;
-      k     <= sum_first ? {(11 - B) {1'b0}} : k + 1'b1;
     end
-    if (take && sum_first) ends <= {7'd0, first_end};
-    else if (give) ends <= after;
   end
 
   // ---- picked windows; the first lane also sees the parts of a whole map
@@ -183,8 +188,11 @@ module pool_pick #(
   wire fits = !lower[20];
   wire [26:0] divided = {fits ? lower[18:0] : total[25:7], total[6:0], fits};
   wire [15:0] found = sums ? added[15:0] : {8'd0, part_more ? picked[7:0] : total[7:0]};
-  assign dividing = phase != 4'd0;
 
+  always @(posedge clk) begin
+    if (rst) dividing <= 1'b0;
+    else dividing <= dividing ? !(long_done && move) : give && last && of_many;
+  end
   always @(posedge clk) begin
     if (rst) phase <= 4'd0;
     else if (!dividing) phase <= (give && last && of_many) ? HALF : phase;

@@ -26,12 +26,12 @@ module pool_setup #(
     input  wire [`DESC_BITS-1:0] desc,
     output wire                  ready,
     // the window is the whole map; sums instead of maxima; only pixels of the map count
-    output wire                  all,
-    output wire                  sums,
-    output wire                  map_only,
+    output reg                   all,
+    output reg                   sums,
+    output reg                   map_only,
     // negative bytes count as 0; exclusive-ored to bytes; what stands outside of the map
-    output wire                  gate,
-    output wire [           7:0] turn,
+    output reg                   gate,
+    output reg  [           7:0] turn,
     output reg  [           7:0] outside,
     // lines of a window - 1, columns that are added up - 1, columns from one window to the next
     output reg  [           8:0] kh_m1,
@@ -67,35 +67,31 @@ module pool_setup #(
   wire [10:0] out_m1 = desc[`DESC_OW] - 11'd1;
   wire wide = columns_m1[10:B] != {(11 - B) {1'b0}};
 
-  assign all = task_arg[`PTASK_ALL];
-  assign sums = kind != 3'd1 && kind != 3'd2;
-  assign map_only = kind == 3'd4;
-  assign gate = desc[`DESC_SIN];
+  wire whole = task_arg[`PTASK_ALL];
   wire sgn = desc[`DESC_SIN] || desc[`DESC_SOUT];
-  assign turn = {sgn, 7'd0} ^ {8{kind == 3'd2}};
-  wire [ 4:0] columns_on = {1'b0, step_x} + 5'd1;
+  wire [4:0] columns_on = {1'b0, step_x} + 5'd1;
 
-  wire [ 4:0] lines_on = {1'b0, step_y} + 5'd1;
-  wire [ 4:0] irl = desc[`DESC_IRL];
-  wire [ 7:0] pad = desc[`DESC_PAD];
-  wire [ 7:0] pad_seen = (gate && pad[7]) ? 8'd0 : pad;
+  wire [4:0] lines_on = {1'b0, step_y} + 5'd1;
+  wire [4:0] irl = desc[`DESC_IRL];
+  wire [7:0] pad = desc[`DESC_PAD];
+  wire [7:0] pad_seen = (gate && pad[7]) ? 8'd0 : pad;
 
   // ---- products, a bit of the second factor a cycle; of a whole map only the first one counts
-  reg  [ 3:0] steps;
-  reg  [18:0] product;
-  reg  [ 9:0] factor;
-  reg  [ 8:0] area;  // pixels of a window
+  reg [3:0] steps;
+  reg [18:0] product;
+  reg [9:0] factor;
+  reg [8:0] area;  // pixels of a window
   reg [4:0] kern_bits, irl_bits;
   assign ready = steps == STEPS;
   always @(posedge clk) begin
     if (rst) steps <= 4'd0;
-    else if (start) steps <= all ? 4'd0 : 4'd5;
+    else if (start) steps <= whole ? 4'd0 : 4'd5;
     else steps <= ready ? steps : steps + 4'd1;
   end
   always @(posedge clk) begin
     if (start) begin
       product <= 19'd0;
-      factor <= all ? desc[`DESC_H] : {columns_on, 5'd0};
+      factor <= whole ? desc[`DESC_H] : {columns_on, 5'd0};
       {area, step_rows, top_rows} <= 25'd0;
       {kern_bits, irl_bits} <= {{1'b0, kern_x} + 5'd1, irl};
     end else if (steps < 4'd10) begin
@@ -109,14 +105,18 @@ module pool_setup #(
   end
   // registered although they are short: sums and comparisons of pool_pick begin with them
   always @(posedge clk) begin
-    kh_m1     <= all ? lines_m1[8:0] : {5'd0, kern_y};
-    kw_m1     <= !all ? kern_x : wide ? LAST_COLUMN : columns_m1[3:0];
-    sx        <= columns_on;
-    first_end <= kern_x - {1'b0, pad_x};
-    last_end  <= all ? columns_m1 : product[10:0] + {7'd0, first_end};
-    pixels    <= !sums ? 19'd1 : all ? product : {10'd0, area};
-    of_many   <= pixels[18:9] != 10'd0 || (pixels[8] && pixels[7:0] != 8'd0);
-    outside   <= (kind == 3'd3 && !all) ? pad_seen ^ turn : 8'd0;
+    {all, gate} <= {whole, desc[`DESC_SIN]};
+    sums        <= kind != 3'd1 && kind != 3'd2;
+    map_only    <= kind == 3'd4;
+    turn        <= {sgn, 7'd0} ^ {8{kind == 3'd2}};
+    kh_m1       <= all ? lines_m1[8:0] : {5'd0, kern_y};
+    kw_m1       <= !all ? kern_x : wide ? LAST_COLUMN : columns_m1[3:0];
+    sx          <= columns_on;
+    first_end   <= kern_x - {1'b0, pad_x};
+    last_end    <= all ? columns_m1 : product[10:0] + {7'd0, first_end};
+    pixels      <= !sums ? 19'd1 : all ? product : {10'd0, area};
+    of_many     <= pixels[18:9] != 10'd0 || (pixels[8] && pixels[7:0] != 8'd0);
+    outside     <= (kind == 3'd3 && !all) ? pad_seen ^ turn : 8'd0;
   end
 
   wire unused = &{1'b0, desc, task_arg, lines_m1[9]};

@@ -19,6 +19,8 @@ module pool_task #(
     parameter LANES = 4,
     // bytes of a word of the AI RAM
     parameter PATH  = 64,
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ  = 1,
     // derived, not to be set: bits of a byte's number in a word
     parameter PB    = $clog2(PATH)
 ) (
@@ -101,7 +103,8 @@ module pool_task #(
   pool_walk #(
       .PATH  (PATH),
       .UNIT  (UNIT),
-      .PLACES(PLACES)
+      .PLACES(PLACES),
+      .READ  (READ)
   ) u_walk (
       .clk(clk),
       .rst(rst),

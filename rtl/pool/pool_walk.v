@@ -9,7 +9,7 @@
 // the time which its columns need. The next block stands in a register as a request, so that a block
 // a cycle is read, and a request is made only when there is a place for its answer.
 // Handshake: begins with start, when the values of pool_setup are there. fill_req is held until
-// fill_gnt, data come a cycle later and leave at once: got; freed for each place that is free again.
+// fill_gnt, data come READ cycles later and leave at once: got; freed for each place that is free again.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -22,6 +22,8 @@ module pool_walk #(
     parameter UNIT   = 16,
     // places for blocks
     parameter PLACES = 6,
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ   = 1,
     // derived, not to be set: bits of a byte's number in a word
     parameter PB     = $clog2(PATH)
 ) (
@@ -42,9 +44,9 @@ module pool_walk #(
     input  wire                   fill_gnt,
     input  wire [     8*PATH-1:0] fill_data,
     // blocks: 16 bytes, how many of them count and whose they are; a place of one is free
-    output reg                    got,
+    output wire                   got,
     output wire [          127:0] got_data,
-    output reg  [`PIECE_BITS-1:0] got_piece,
+    output wire [`PIECE_BITS-1:0] got_piece,
     input  wire                   freed
 );
 
@@ -73,12 +75,15 @@ module pool_walk #(
   reg [14:0] chan_row, top_row, row;
   reg [1:0] sub;  // channel in its row
 
-  wire r_end = r == kh_m1;
+  // the line, the block is the last one: registers, for all that is behind them is chained
+  reg r_end, k_last;
+  wire [8:0] r_next = r + 9'd1;
+  wire [5:0] k_next = k + 6'd1;
   // behind a unit of lines, unless the next one is the last and not complete
   wire [9-UB:0] whole_units = n_h[9:UB];
   wire unit_end = r[UB-1:0] == {UB{1'b1}} && {1'b0, r[8:UB]} + 1'b1 < whole_units;
   wire chunk_end = r_end || (all && unit_end);
-  wire k_end = r_end && k == last_k;
+  wire k_end = r_end && k_last;
   wire y_end = k_end && lines_left == 9'd0;
   wire c_end = y_end && chan_left == 10'd0;
   // channels of a row: 4, 2, 1
@@ -120,14 +125,16 @@ module pool_walk #(
   always @(posedge clk) begin
     if (start || (go && k_end)) begin
       {r, k, rest} <= {9'd0, 6'd0, n_w};
+      {r_end, k_last} <= {kh_m1 == 9'd0, last_k == 6'd0};
       {row, y} <= {next_top, next_y};
     end else if (go && r_end) begin
-      {r, k} <= {9'd0, k + 6'd1};
+      {r, k} <= {9'd0, k_next};
+      {r_end, k_last} <= {kh_m1 == 9'd0, k_next == last_k};
       rest <= (rest > 11'd16) ? rest - 11'd16 : 11'd0;
       {row, y} <= {top_row, y_top};
     end else if (go) begin
-      r <= r + 9'd1;
-      {row, y} <= {row + irl, y + 11'd1};
+      {r, r_end} <= {r_next, r_next == kh_m1};
+      {row, y}   <= {row + irl, y + 11'd1};
     end
   end
 
@@ -139,19 +146,26 @@ module pool_walk #(
   reg req_valid;
   reg [`PIECE_BITS-1:0] req_piece;
   reg [4:0] used;  // places that are taken, or will be
+  reg [READ-1:0] on_way;  // blocks that are read, their pieces
+  reg [`PIECE_BITS*READ-1:0] pieces;
+  wire [READ:0] on_way_next;
+  wire [`PIECE_BITS*(READ+1)-1:0] pieces_next = {pieces, req_piece};
+  assign got = on_way[READ-1];
+  assign got_piece = pieces[`PIECE_BITS*READ-1-:`PIECE_BITS];
   wire done = req_valid && (!fill_req || fill_gnt);
+  assign on_way_next = {on_way, done};
   assign go = active && used != ALL_USED && (!req_valid || done);
 
   always @(posedge clk) begin
     if (rst) begin
       req_valid <= 1'b0;
       fill_req <= 1'b0;
-      got <= 1'b0;
+      on_way <= {READ{1'b0}};
       used <= 5'd0;
     end else begin
       req_valid <= go || (req_valid && !done);
       fill_req <= go ? count != 5'd0 : fill_req && !fill_gnt;
-      got <= done;
+      on_way <= on_way_next[READ-1:0];
       used <= used + {4'd0, go} - {4'd0, freed};
     end
   end
@@ -165,27 +179,31 @@ module pool_walk #(
       req_piece[`PIECE_LAST] <= chunk_end;
       req_piece[`PIECE_FINAL] <= r_end;
       req_piece[`PIECE_LINE_FIRST] <= k == 6'd0;
-      req_piece[`PIECE_LINE_LAST] <= k == last_k;
+      req_piece[`PIECE_LINE_LAST] <= k_last;
     end
-    got_piece <= req_piece;
+    pieces <= pieces_next[`PIECE_BITS*READ-1:0];
   end
   always @(posedge clk) fresh <= start ? 1'b1 : go ? chunk_end : fresh;
 
   // 16 bytes of the word
   generate
     if (BLOCKS > 1) begin : g_part
-      reg [PB-5:0] req_part, got_part;
+      reg [PB-5:0] req_part;
+      reg [(PB-4)*READ-1:0] parts;
+      wire [(PB-4)*(READ+1)-1:0] parts_next = {parts, req_part};
+      wire [PB-5:0] got_part = parts[(PB-4)*READ-1-:PB-4];
       always @(posedge clk) begin
         if (go) req_part <= block[PB-5:0];
-        got_part <= req_part;
+        parts <= parts_next[(PB-4)*READ-1:0];
       end
       assign got_data = fill_data[128*got_part+:128];
+      wire unused_part = &{1'b0, parts_next};
     end else begin : g_whole
       assign got_data = fill_data;
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, chans, task_arg, last_end, out_m1[9], chans_m1[10]};
+  wire unused = &{1'b0, desc, chans, task_arg, last_end, out_m1[9], chans_m1[10], on_way_next, pieces_next};
 
 endmodule
 

@@ -14,7 +14,7 @@
 // its address come from registers.
 // Handshake: start with a stable descriptor, busy until the last word was read. A word waits for
 // room in the tile buffer (fully connected: for fc_ready, and taken says that one is requested), then
-// its read for the AI RAM (fill_req until fill_gnt); the note is valid in the cycle after, with the
+// its read for the AI RAM (fill_req until fill_gnt); the note is valid READ cycles later, with the
 // data. With PAIR a read of a depthwise line of one row may be for the line below as well, when both
 // are in a word of the path.
 `resetall
@@ -31,6 +31,8 @@ module fill_seq #(
     parameter PAIR      = 0,
     parameter FLAT_MAPS = 0,
     parameter FC_SERIAL = 0,
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ      = 1,
     // derived, not to be set: log2 of the word, widths of its address, of a word of a line (1024
     // bytes at most), of a piece of a quarter word in an entry of 64 bytes, of an entry counter
     parameter TB        = $clog2(TILE_W),
@@ -65,24 +67,30 @@ module fill_seq #(
     // entry of the next word, with FC_SERIAL that which a vector has reached
     output reg [TW-1:0] entry,
     // note, valid in the cycle of the read data
-    output reg note_valid,
-    output reg [`NOTE_BITS-1:0] note
+    output wire note_valid,
+    output wire [`NOTE_BITS-1:0] note
 );
 
-  // ---- descriptor fields
-  wire k3 = desc[`DESC_K3] && !desc[`DESC_EW];
+  // ---- descriptor fields, what is in the paths of the nest from registers: it begins three cycles behind start
+  wire k3_layer = desc[`DESC_K3] && !desc[`DESC_EW];
   wire [13:0] n_c = desc[`DESC_C];
   wire [10:0] n_w = desc[`DESC_W];
-  wire [1:0] stl = desc[`DESC_STL];
-  wire [1:0] ip = desc[`DESC_IP];
-  wire [4:0] irl = desc[`DESC_IRL];
+  reg k3;
+  reg [1:0] stl, ip;
+  reg [4:0] irl;
+  reg [14:0] src, src2;
+  reg [13:0] group_rows;
+  always @(posedge clk) begin
+    {k3, stl, ip, irl} <= {k3_layer, desc[`DESC_STL], desc[`DESC_IP], desc[`DESC_IRL]};
+    {src, src2, group_rows} <= {desc[`DESC_SRC], desc[`DESC_SRC2], desc[`DESC_ICS]};
+  end
   // the mode from registers from the cycle after start on: it begins the longest path of the tile
   wire [1:0] new_mode = desc[`DESC_MODE];
   reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line;
   always @(posedge clk) begin
     if (rst) {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line} <= 8'd0;
     else if (start) begin
-      {taps_mode, k3_taps} <= {new_mode == `MODE_TAPS, new_mode == `MODE_TAPS && k3};
+      {taps_mode, k3_taps} <= {new_mode == `MODE_TAPS, new_mode == `MODE_TAPS && k3_layer};
       chan_mode <= new_mode == `MODE_CHAN;
       dwrow_mode <= new_mode == `MODE_DWROW;
       fc_mode <= new_mode == `MODE_FC;
@@ -134,14 +142,17 @@ module fill_seq #(
   wire [2:0] unit_size;
   wire [1:0] unit;
   wire [13:0] chans_left;
-  wire unit_last, group_end, pass_last, block_last;
+  wire unit_last, next_last, group_end, pass_last, block_last;
+  reg started;
+  always @(posedge clk) started <= start && !rst;
   fill_units #(
       .TILE_W(TILE_W)
   ) u_units (
       .clk        (clk),
       .rst        (rst),
-      .start      (start),
+      .start      (started),
       .desc       (desc),
+      .ip         (ip),
       .dwrow_mode (dwrow_mode),
       .chan_mode  (chan_mode),
       .unit_end   (go && unit_end),
@@ -150,6 +161,7 @@ module fill_seq #(
       .unit       (unit),
       .chans_left (chans_left),
       .unit_last  (unit_last),
+      .next_last  (next_last),
       .group_end  (group_end),
       .pass_last  (pass_last),
       .block_last (block_last)
@@ -171,7 +183,11 @@ module fill_seq #(
     full_last <= full_right[9:TB];
     tail_last <= tail_right[9:TB];
   end
-  wire [NB-1:0] s_final = !whole ? stripe[`STRIPE_FINAL] : unit_last ? tail_last : full_last;
+  wire [`STRIPE_BITS-1:0] coming = load ? following : stripe;
+  reg [NB-1:0] s_final;
+  always @(posedge clk) begin
+    s_final <= !whole ? coming[`STRIPE_FINAL] : (unit_end && go ? next_last : unit_last) ? tail_last : full_last;
+  end
 
   // ---- what ends with the word
   wire s_last = s == s_final;
@@ -245,7 +261,6 @@ module fill_seq #(
     end
   end
 
-  wire [`STRIPE_BITS-1:0] coming = load ? following : stripe;
   wire again = load || y_last;  // the first line is next
   always @(posedge clk) begin
     if (load || go) begin
@@ -271,9 +286,9 @@ module fill_seq #(
       .pass_end  (unit_last),
       .group_end (group_end),
       .turn      (go && turn),
-      .src       (desc[`DESC_SRC]),
-      .src2      (desc[`DESC_SRC2]),
-      .group_rows(desc[`DESC_ICS]),
+      .src       (src),
+      .src2      (src2),
+      .group_rows(group_rows),
       .line_rows (irl),
       .skip_l    (skip_l),
       .stay      (flat_more),
@@ -359,15 +374,21 @@ module fill_seq #(
   assign asking[`NOTE_ENTRY] = entry;
   assign asking[`NOTE_KY_BELOW] = {two, two, two && y_left != 10'd1};
 
-  // ---- the request, and the note of the word that is asked for
+  // ---- the request, the note of the word that is asked for, those of words that are read
   reg [`NOTE_BITS-1:0] asked;
+  reg [READ-1:0] on_way;
+  reg [`NOTE_BITS*READ-1:0] notes;
+  wire [READ:0] on_way_next = {on_way, fill_req && fill_gnt};
+  wire [`NOTE_BITS*(READ+1)-1:0] notes_next = {notes, asked};
+  assign note_valid = on_way[READ-1];
+  assign note = notes[`NOTE_BITS*READ-1-:`NOTE_BITS];
   always @(posedge clk) begin
     if (rst) begin
-      fill_req   <= 1'b0;
-      note_valid <= 1'b0;
+      fill_req <= 1'b0;
+      on_way   <= {READ{1'b0}};
     end else begin
-      fill_req   <= go || (fill_req && !fill_gnt);
-      note_valid <= fill_req && fill_gnt;
+      fill_req <= go || (fill_req && !fill_gnt);
+      on_way   <= on_way_next[READ-1:0];
     end
   end
   always @(posedge clk) begin
@@ -375,11 +396,11 @@ module fill_seq #(
       fill_word <= {row, {(6 - TB) {1'b0}}} + {{(AW - NB) {1'b0}}, word};
       asked <= asking;
     end
-    if (fill_req && fill_gnt) note <= asked;
+    notes <= notes_next[`NOTE_BITS*READ-1:0];
   end
 
   wire unused = &{1'b0, desc, n_c, chans_left, coming, full_right, tail_right, unit_at};
-  wire unused_bytes = &{1'b0, quarters, flat_bytes, turn_at};
+  wire unused_bytes = &{1'b0, quarters, flat_bytes, turn_at, on_way_next, notes_next};
 
 `ifdef FORMAL_fill_seq
   `include "fill_seq_props.vh"

@@ -73,13 +73,14 @@
       //: Sizes are those of the layer decoder.
       sizes_legal : assume (n_w != 0 && n_w <= 960 && n_h != 0 && n_h <= 512 && n_c != 0 &&
           n_c <= (f_chan ? 9216 : 1024) && desc[`DESC_G] != 0 && desc[`DESC_B] != 0 &&
-          ip == (n_w <= 16 ? 0 : n_w <= 32 ? 1 : 2) && irl == (n_w + 11'd63) >> 6 && stl <= 2);
+          desc[`DESC_IP] == (n_w <= 16 ? 0 : n_w <= 32 ? 1 : 2) && desc[`DESC_IRL] == (n_w + 11'd63) >> 6 &&
+          desc[`DESC_STL] <= 2);
       //: A stripe is not there before the third cycle; its lines and words are of the map (proven of fill_stripe).
       if (f_on && stripe_ready) stripe_legal : assume (f_age >= 2 && f_stripe_y < n_h && f_stripe_y + f_reach < n_h &&
           f_first_s <= f_last_s && {f_last_s, {TB{1'b0}}} < n_w &&
           (!whole || (f_first_s == 0 && f_stripe_y == 0)));
       //: A group of channels has as many rows as its lines (layer_decode multiplies): at a stripe's first line,
-      if (f_on && stripe_ready) rows_above_stripe : assume (f_stripe_above + irl <= f_ics);
+      if (f_on && stripe_ready) rows_above_stripe : assume (f_stripe_above + desc[`DESC_IRL] <= f_ics);
       //: ... at the line at work.
       if (active && f_y < n_h) rows_of_lines : assume (f_above + irl <= f_ics);
       //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows; so do the second map's.
@@ -101,20 +102,27 @@
           f_asked_above + (f_asked_word >> (6 - TB)) < f_ics);
       //: (invariant) The mode is the layer's,
       if (f_on && !start) mode_of_layer : assert ({chan_mode, dwrow_mode} == {f_chan, f_dwrow} &&
-          {taps_mode, k3_taps} == {f_mode == `MODE_TAPS, f_mode == `MODE_TAPS && k3} &&
+          {taps_mode, k3_taps} == {f_mode == `MODE_TAPS, f_mode == `MODE_TAPS && k3_layer} &&
           {fc_mode, ew, two_maps} == {f_mode == `MODE_FC, desc[`DESC_EW], desc[`DESC_EW] && !desc[`DESC_ONE]});
-      //: (invariant) ... and so is its last column,
+      //: (invariant) ... and so are the fields in registers
+      if (f_on && !start) fields_of_layer : assert ({k3, stl, ip, irl} == {k3_layer, desc[`DESC_STL], desc[`DESC_IP], desc[`DESC_IRL]} &&
+          {src, src2, group_rows} == {desc[`DESC_SRC], desc[`DESC_SRC2], desc[`DESC_ICS]});
+      //: (invariant) ... and its last column,
       if (f_on && !start) column_of_layer : assert (right == n_w - 11'd1);
       //: (invariant) ... and the last words of a whole line.
       if (f_on && !start && f_age != 0) words_of_layer : assert (
           full_last == full_right[9:TB] && tail_last == tail_right[9:TB]);
-      if (f_on && !start && working) begin
+      //: (invariant) The units begin a cycle behind the layer.
+      units_begin : assert (started == (f_on && f_age == 0 && !start) || start);
+      if (f_on && !start && working && f_age != 0) begin
         //: (invariant) Channels from the unit at work on.
         units : assert (chans_left != 0 && chans_left <= n_c && unit_last == (chans_left <= f_unit) &&
             unit == ((n_c - chans_left) & f_mask) && ((n_c - chans_left) & (f_unit - 1)) == 0);
         //: (invariant) No word is left over when no stripe is at work.
-        if (!active) at_rest : assert (chans_left == n_c && !map2);
+        if (!active) at_rest : assert (chans_left == n_c);
       end
+      //: (invariant) A stripe begins with the first map.
+      if (f_on && !start && working && !active) first_map : assert (!map2);
       if (active) begin
         //: (invariant) A stripe is at work while a layer is.
         begun : assert (f_on && working && f_age >= 2 && !start);
@@ -129,7 +137,7 @@
             (!map2 || two_maps) &&
             f_y + y_left == f_first_y + stripe[`STRIPE_REACH]);
         //: (invariant) The words of the line.
-        words : assert (s <= s_final && {stripe[`STRIPE_FINAL], {TB{1'b0}}} < n_w &&
+        words : assert (s <= s_final && s_final == (!whole ? stripe[`STRIPE_FINAL] : unit_last ? tail_last : full_last) && {stripe[`STRIPE_FINAL], {TB{1'b0}}} < n_w &&
             stripe[`STRIPE_FIRST] <= s_final && (!whole || stripe[`STRIPE_FIRST] == 0));
       end
     end

@@ -7,7 +7,7 @@
 // one pass serves all groups of a block, otherwise the input is read once for each group. The stripes of
 // the map are read for each block. fill_seq has the loops inside: lines of a unit and words of a line.
 // Handshake: none; unit_end says that the present unit's last word is requested, and the next one follows
-// at the clock edge. The layer's descriptor is stable from start on.
+// at the clock edge. start comes a cycle behind the layer's, with its mode and pitch in registers.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,20 +20,22 @@ module fill_units #(
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // layer start with its descriptor, mode from the cycle after on
+    // layer start with its descriptor, pitch and mode
     input  wire                  start,
     input  wire [`DESC_BITS-1:0] desc,
+    input  wire [           1:0] ip,
     input  wire                  dwrow_mode,
     input  wire                  chan_mode,
     // the unit is finished; the stripe is the map's last one
     input  wire                  unit_end,
     input  wire                  stripe_last,
     // channels of a unit; of this one the first, as a place in its row; channels from it on; it is the
-    // last one; the next one is in another row
+    // last one; the one behind it is; the next one is in another row
     output wire [           2:0] unit_size,
     output reg  [           1:0] unit,
     output reg  [          13:0] chans_left,
     output reg                   unit_last,
+    output wire                  next_last,
     output wire                  group_end,
     // the pass is the stripe's last one; the block is the layer's
     output wire                  pass_last,
@@ -44,7 +46,6 @@ module fill_units #(
 
   wire [13:0] n_c = desc[`DESC_C];
   wire [10:0] n_b = desc[`DESC_B];
-  wire [ 1:0] ip = desc[`DESC_IP];
   wire [ 1:0] gl = {ip == 2'd0, ip == 2'd1};  // log2 of the channels in a row
   wire [ 1:0] row_mask = {gl[1], gl[1] || gl[0]};
   wire [ 1:0] gwl;  // log2 of the channels that share a word
@@ -58,25 +59,24 @@ module fill_units #(
     end
   endgenerate
 
-  // ---- units: the size of one, and in the cycle of start
-  wire [1:0] new_mode = desc[`DESC_MODE];
+  // ---- units: the size of one
   wire [1:0] gu = dwrow_mode ? gl : chan_mode ? gwl : 2'd0;  // log2 of its channels
-  wire [1:0] new_gu = (new_mode == `MODE_DWROW) ? gl : (new_mode == `MODE_CHAN) ? gwl : 2'd0;
-  wire [2:0] new_size = {new_gu[1], new_gu == 2'd1, new_gu == 2'd0};
   assign unit_size = {gu[1], gu == 2'd1, gu == 2'd0};
   wire [ 1:0] unit_next = (unit + unit_size[1:0]) & row_mask;
   wire [13:0] chans_after = chans_left - {11'd0, unit_size};
   assign group_end = unit_next == 2'd0;
   // that it is the last one is worked out a unit ahead
   wire [3:0] two_units = {unit_size, 1'b0};
-  wire only_unit = n_c[13:3] == 11'd0 && n_c[2:0] <= new_size;
-  wire next_last = unit_last ? only_unit : chans_left[13:4] == 10'd0 && chans_left[3:0] <= two_units;
+  wire only_unit = n_c[13:3] == 11'd0 && n_c[2:0] <= unit_size;
+  assign next_last = unit_last ? only_unit : chans_left[13:4] == 10'd0 && chans_left[3:0] <= two_units;
 
   // ---- groups and passes
   reg [10:0] groups_left;  // from this block on
   reg [10:0] pass;  // from 1 on
   wire [11:0] groups_after = {1'b0, groups_left} - {1'b0, n_b};
-  wire last_groups = groups_after[11] || groups_after == 12'd0;
+  // (the first unit of a block follows the last one of the block before by three cycles at least)
+  reg last_groups;
+  always @(posedge clk) last_groups <= groups_after[11] || groups_after == 12'd0;
   assign pass_last  = desc[`DESC_HELD] || dwrow_mode || pass == (last_groups ? groups_left : n_b);
   assign block_last = dwrow_mode || last_groups;
 

@@ -24,6 +24,8 @@ module tile_buffer #(
     parameter TILE_W    = (PATH > 64) ? 64 : PATH,
     // 1: maps of 1x1 layers may be one line
     parameter FLAT_MAPS = 0,
+    // cycles from a grant to the data of the read, see ai_ram
+    parameter READ      = 1,
     // derived, not to be set: bytes of a word, log2 of it and of the path, widths of an entry counter, of
     // an entry number, of an address in a bank
     parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
@@ -45,7 +47,7 @@ module tile_buffer #(
     // entries: complete, released by the sequencer (running counts)
     output reg  [        TW-1:0] tile_filled,
     input  wire [        TW-1:0] tile_freed,
-    // AI RAM read port, data a cycle after the grant
+    // AI RAM read port, data READ cycles after the grant
     output wire                  fill_req,
     output wire [       20-PB:0] fill_word,
     input  wire                  fill_gnt,
@@ -100,7 +102,8 @@ module tile_buffer #(
       .TILE_W   (WORD),
       .PAIR     (PAIR),
       .FLAT_MAPS(FLAT_MAPS),
-      .FC_SERIAL(FC_SERIAL)
+      .FC_SERIAL(FC_SERIAL),
+      .READ     (READ)
   ) u_fill (
       .clk        (clk),
       .rst        (rst),
@@ -137,11 +140,12 @@ module tile_buffer #(
     if (PB == TB) begin : g_word
       assign fetched = offset_data;
     end else begin : g_part
-      reg [PB-TB-1:0] part;
-      always @(posedge clk) begin
-        if (fill_req && fill_gnt) part <= tile_word[PB-TB-1:0];
-      end
+      reg [(PB-TB)*READ-1:0] parts;  // of words that are read
+      wire [(PB-TB)*(READ+1)-1:0] parts_next = {parts, tile_word[PB-TB-1:0]};
+      always @(posedge clk) parts <= parts_next[(PB-TB)*READ-1:0];
+      wire [PB-TB-1:0] part = parts[(PB-TB)*READ-1-:PB-TB];
       assign fetched = offset_data[part*8*WORD+:8*WORD];
+      wire unused_part = &{1'b0, parts_next};
     end
   endgenerate
 

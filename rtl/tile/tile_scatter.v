@@ -9,7 +9,8 @@
 // word at a time, and bytes beyond the edges of the map are whatever there was: the sequencer masks
 // them as padding. Of a flat layer the word is turned, so that each channel's part of a line comes to
 // its place. So is a word of a vector, which comes several times. A word waits for the one after it,
-// unless it is the last of its line. Views are registered, then written.
+// unless it is the last of its line. Views are registered, then written; of words of 8 bytes the window is
+// registered before them, for small arrays are made of slow LUTs.
 // Handshake: no back-pressure; fill_seq has reserved the room. done counts the entries that are
 // complete with what the banks write in the same cycle.
 `resetall
@@ -103,7 +104,34 @@ module tile_scatter #(
   wire turns = FLAT_MAPS != 0 && flat;
   wire [16*TILE_W+7:0] around = {(turns || vector) ? e_word : word, e_word, e_prev};
   wire [16*TILE_W+7:0] moved = around >> {e_base, 3'd0};
-  wire [8*TILE_W+15:0] window = moved[8*TILE_W+15:0];
+  wire [8*TILE_W+15:0] window;
+  wire w_go;
+  wire [4:0] w_done;
+  wire w_emit;
+  wire [WW-1:0] w_where;
+  generate
+    if (TILE_W == 8) begin : g_window
+      reg go_q, emit_q;
+      reg [4:0] done_q;
+      reg [WW-1:0] where_q;
+      reg [8*TILE_W+15:0] window_q;
+      always @(posedge clk) begin
+        if (rst) go_q <= 1'b0;
+        else go_q <= e_go;
+      end
+      always @(posedge clk) begin
+        window_q <= moved[8*TILE_W+15:0];
+        {done_q, emit_q, where_q} <= {e_done, e_emit, e_where};
+      end
+      assign window = window_q;
+      assign w_go = go_q;
+      assign {w_done, w_emit, w_where} = {done_q, emit_q, where_q};
+    end else begin : g_at_once
+      assign window = moved[8*TILE_W+15:0];
+      assign w_go = e_go;
+      assign {w_done, w_emit, w_where} = {e_done, e_emit, e_where};
+    end
+  endgenerate
 
   // 1x1 with several channels in a word: channel n of them, n * 16 or 32 bytes further
   wire [8*TILE_W-1:0] from0 = window[8*TILE_W-1:0];
@@ -169,8 +197,8 @@ module tile_scatter #(
       f_valid <= 1'b0;
       f_done  <= 5'd0;
     end else begin
-      f_valid <= e_go && e_emit;
-      f_done  <= e_go ? e_done : 5'd0;
+      f_valid <= w_go && w_emit;
+      f_done  <= w_go ? w_done : 5'd0;
     end
   end
 
@@ -178,7 +206,7 @@ module tile_scatter #(
   wire [8*TILE_W-1:0] pick1 = pick(src1, stl, swl);
   wire [8*TILE_W-1:0] pick2 = pick(src2, stl, swl);
   wire [8*TILE_W-1:0] pick3 = (TILE_W == 64) ? pick(src3, stl, swl) : {8 * TILE_W{1'b0}};
-  always @(posedge clk) if (e_go) f_where <= e_where;
+  always @(posedge clk) if (w_go) f_where <= w_where;
 
   // Flat: a view holds a word of the stripe, each pixel at its place, as far as lines have come. It is
   // written from its first byte on with every line. What a line has beyond the end of the word begins
@@ -226,7 +254,7 @@ module tile_scatter #(
     end
     for (b = 0; b < TILE_W; b = b + 1) begin : g_view
       always @(posedge clk) begin
-        if (e_go) begin
+        if (w_go) begin
           view0[8*b+:8] <= fresh[b] ? pick0[8*b+:8] : had0[8*b+:8];
           view1[8*b+:8] <= fresh[b] ? pick1[8*b+:8] : had1[8*b+:8];
           view2[8*b+:8] <= fresh[b] ? pick2[8*b+:8] : had2[8*b+:8];

@@ -2,6 +2,7 @@
 """The arbiter of the AI RAM: six users against a memory model, ranks and the bound on waiting."""
 
 import random
+from collections import deque
 from dataclasses import dataclass, field
 
 import cocotb
@@ -52,6 +53,7 @@ class Bench(BlockBench):
         self.path = int(dut.PATH.value)
         self.words = ceil_div(int(dut.ROWS.value) * 64, self.path)
         self.patience = int(dut.PATIENCE.value)
+        self.latency = int(dut.READ.value)  # cycles from a grant to the data
         self.memory = [0] * self.words  # expected contents, from the users' writes
         self.ram = [0] * self.words  # the memory behind the arbiter
         cocotb.start_soon(self._serve())
@@ -61,17 +63,20 @@ class Bench(BlockBench):
         self.ports = {n: Port(n, p) for n, p in rates.items()}
         await self.reset()
         await self.fill()
+        self.acks = deque(
+            [False] * self.latency
+        )  # whether the host is acknowledged in the next cycles
 
     async def _serve(self) -> None:
-        """ai_ram: read latency of one cycle; a read returns the data before a write in its
+        """ai_ram: read latency of READ cycles; a read returns the data before a write in its
         cycle."""
-        dut = self.dut
+        dut, coming = self.dut, deque([0] * (self.latency - 1))
         while True:
             await RisingEdge(dut.clk)
             if int(dut.rst.value):
                 continue
-            if int(dut.re.value):
-                dut.rdata.value = self.ram[int(dut.raddr.value)]
+            coming.append(self.ram[int(dut.raddr.value)] if int(dut.re.value) else 0)
+            dut.rdata.value = coming.popleft()
             if int(dut.we.value):
                 at, mask = int(dut.waddr.value), spread(int(dut.wbe.value))
                 self.ram[at] = self.ram[at] & ~mask | int(dut.wdata.value) & mask
@@ -128,7 +133,7 @@ class Bench(BlockBench):
         dut, ports = self.dut, self.ports
         acked = int(dut.window_ack.value)
         host = ports["window"]
-        asks = host.asks and not acked
+        asks = host.asks and not acked and not any(self.acks)
         writes = bool(host.fields.get("we"))
         asked = {n: p.asks for n, p in ports.items()}
         asked |= {"window_rd": asks and not writes, "window_wr": asks and writes}
@@ -145,6 +150,7 @@ class Bench(BlockBench):
         del ports["window_rd"], ports["window_wr"]
         assert not late or granted["window_rd"] or granted["window_wr"]
         host_now = granted["window_rd"] or granted["window_wr"]
+        host_busy = any(self.acks)
         read = None
         host_word, host_byte = divmod(host.fields.get("addr", 0), self.path)
         host_part = host_byte // 4
@@ -162,13 +168,14 @@ class Bench(BlockBench):
             self._write(host_word, be, host.fields["wdata"] << (32 * host_part))
         for n, p in ports.items():
             served = host_now if n == "window" else granted[n]
-            if p.asks and not (n == "window" and acked):
+            if p.asks and not (n == "window" and (acked or host_busy)):
                 p.waited += 0 if served else 1
                 p.longest = max(p.longest, p.waited)
                 p.grants += served
             if n != "window" and served:
                 p.asks = False
-        self.expect_ack = host_now
+        self.acks.append(granted["window_rd"])
+        self.acks[0] |= granted["window_wr"]
         return read
 
     async def fill(self) -> None:
@@ -185,18 +192,20 @@ class Bench(BlockBench):
 
     async def play(self, cycles: int) -> None:
         dut = self.dut
-        read = None
-        self.expect_ack = False
+        reads: deque[tuple[str, int] | None] = deque([None] * self.latency)
         for _ in range(cycles):
             self.drive()
             await RisingEdge(dut.clk)
             ack = bool(int(dut.window_ack.value))
-            assert ack == self.expect_ack, "the acknowledge comes a cycle after the access"
-            if read:
+            due = self.acks.popleft()
+            assert ack == due, (
+                "the acknowledge comes a cycle after a write, with the data of a read"
+            )
+            if read := reads.popleft():
                 who, data = read
                 got = int((dut.window_rdata if who == "window" else dut.rdata).value)
                 assert got == data, f"{who} read {got:#x}, expected {data:#x}"
-            read = self.arbitrate()
+            reads.append(self.arbitrate())
             if ack:
                 self.ports["window"].asks = False
 
@@ -241,17 +250,18 @@ async def reset_while_waiting(bench: Bench, dut) -> None:
             port.asks, port.waited = False, 0
             getattr(dut, f"{port.name}_req").value = 0
         await bench.pulse(rst=1)
+        bench.acks = deque([False] * bench.latency)
         await bench.play(patience + 2)
 
 
 # of 33 rows the last word of 128 bytes is half in use
 @sizes(
-    "sim path rows patience",
-    test="icarus-128-33-8 icarus-64-64-8 verilator-128-33-8",
-    check="icarus-16-64-8 verilator-128-32-5 verilator-16-16-8 verilator-64-64-8",
-    nightly="icarus-128-64-8 icarus-32-32-5 icarus-64-128-5",
+    "sim path rows patience latency",
+    test="icarus-128-33-8-1 icarus-16-64-8-3 verilator-128-33-8-1",
+    check="icarus-64-64-8-1 icarus-16-64-8-1 verilator-128-32-5-1 verilator-16-16-8-3",
+    nightly="verilator-64-64-8-1 icarus-128-64-8-1 icarus-32-32-5-3 icarus-64-128-5-1",
 )
-def test_ai_ram(sim: str, path: int, rows: int, patience: int) -> None:
-    params = {"ROWS": rows, "PATIENCE": patience, "PATH": path}
+def test_ai_ram(sim: str, path: int, rows: int, patience: int, latency: int) -> None:
+    params = {"ROWS": rows, "PATIENCE": patience, "PATH": path, "READ": latency}
     sources = ["rtl/cache/ai_ram_arb.v"]
     run_bench(sim, "ai_ram_arb", sources, "tb.ai_ram.test_ai_ram", params=params)

@@ -7,7 +7,7 @@ the pixels of such a map, in the same words, may be written by all.
 """
 
 import random
-from collections import Counter
+from collections import Counter, deque
 
 import cocotb
 import numpy as np
@@ -74,7 +74,7 @@ class Bench(BlockBench):
             "unload": self.patience + in_a_row(window, *weights),
             "writeback": in_a_row(window, load),
             "load": self.patience + in_a_row(window),
-            "window": self.patience + 2,
+            "window": self.patience + 1 + int(dut.READ.value),  # until the data are there
         }
         self.ports = {name: Port(rates[name], bound) for name, bound in bounds.items()}
         self.p_take = rates.get("take", 0.8)
@@ -85,8 +85,10 @@ class Bench(BlockBench):
         self.flux = np.zeros(self.size, bool)  # bytes that the load writes
         self.kept = np.zeros(self.size, bool)  # bytes that no other user may write
         self.moves: dict[str, Move | None] = {"load": None, "unload": None}
-        self.read: Snapshot | None = None
-        self.host_old: Snapshot | None = None  # data for the host, if it is served now
+        latency = int(dut.READ.value)  # cycles from a grant to the data
+        self.reads: deque[Snapshot | None] = deque([None] * latency)
+        # what the host finds, if it is served in these cycles
+        self.host_old: deque[Snapshot | None] = deque([None] * latency)
         self.acked = False
         self.held: dict[str, int] = {}
         self.met: Counter[str] = Counter()
@@ -217,13 +219,15 @@ class Bench(BlockBench):
         if ack and we:  # written in the cycle before
             self._write(at, data, be, 4)
         elif ack:
-            assert self.host_old is not None, "window: served before it was asked"
-            self._same("host", int(dut.window_rdata.value), self.host_old)
+            old = self.host_old[0]
+            assert old is not None, "window: served before it was asked"
+            self._same("host", int(dut.window_rdata.value), old)
         self.met[f"host {'writes' if we else 'reads'}"] += ack
-        if self.read:
-            self._same("fill", int(dut.fill_data.value), self.read)
-        self.read = self._snapshot(self.fill_at * path, path) if on["fill_gnt"] else None
-        self.host_old = self._snapshot(at, 4)
+        if read := self.reads.popleft():
+            self._same("fill", int(dut.fill_data.value), read)
+        self.reads.append(self._snapshot(self.fill_at * path, path) if on["fill_gnt"] else None)
+        self.host_old.popleft()
+        self.host_old.append(self._snapshot(at, 4))
         for name in ("fill", "writeback"):
             ports[name].count(name, ports[name].asks, on[f"{name}_gnt"])
         for name in ("load", "unload"):
@@ -327,18 +331,19 @@ class Bench(BlockBench):
             getattr(dut, name).value = 0
         for port in self.ports.values():
             port.asks = False
-        count = self.size // self.path
+        count, latency = self.size // self.path, len(self.reads)
         dut.fill_req.value = 1
-        for word in range(count + 1):
+        for word in range(count + latency):
             dut.fill_word.value = min(word, count - 1)
             await RisingEdge(dut.clk)
-            if word:
-                seen = self._snapshot((word - 1) * self.path, self.path)
+            if word >= latency:
+                seen = self._snapshot((word - latency) * self.path, self.path)
                 self.ram[seen[0] :][: self.path] = self._same(
                     "memory", int(dut.fill_data.value), seen
                 )
         dut.fill_req.value = 0
-        self.read, self.new = None, self.ram.copy()
+        self.new = self.ram.copy()
+        self.reads = deque([None] * len(self.reads))
 
     def drop(self) -> list[str]:
         """After a stop: forget load and unload; returns the running ones. No others begin."""
@@ -437,5 +442,5 @@ def test_data_cache(
     sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v", "rtl/lib/fifo_sync.v"]
     params = {"AHB_W": bus, "PATH": path, "ROWS": rows, "PATIENCE": patience}
     params |= {"KEEP_WEIGHTS": 1} if keep else {}
-    params |= {"NARROW": 1} if narrow else {}
+    params |= {"NARROW": 1, "READ": 3} if narrow else {}
     run_bench(sim, "data_cache", sources, "tb.data_cache.test_data_cache", params=params)

@@ -2,6 +2,7 @@
 """fp16_task against the golden model: every layout, numbers of all kinds, waits, rate, ring."""
 
 import random
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -129,16 +130,19 @@ class Bench(BlockBench):
     async def serve(self, limit: int, ring: Ring, p_read: float, p_write: float) -> Work:
         """Memories and array until the last word is written."""
         dut, path, work = self.dut, self.path, Work()
-        granted, products, begun, done = None, 0, False, 0
+        granted = deque[int | None]([None] * int(dut.READ.value))
+        products, begun, done = 0, False, 0
         for cycle in range(limit):
-            data = self.noise.bytes(path) if granted is None else self.ram[granted * path :][:path]
+            at = granted.popleft()
+            data = self.noise.bytes(path) if at is None else self.ram[at * path :][:path]
             dut.fill_data.value = int.from_bytes(bytes(data), "little")
             reads, writes = random.random() < p_read, random.random() < p_write
             dut.fill_gnt.value, dut.writeback_gnt.value = int(reads), int(writes)
             ring.fill()
             await RisingEdge(dut.clk)
-            granted = int(dut.fill_word.value) if reads and int(dut.fill_req.value) else None
-            work.reads += granted is not None
+            read = bool(reads and int(dut.fill_req.value))
+            granted.append(int(dut.fill_word.value) if read else None)
+            work.reads += read
             if writes and int(dut.writeback_req.value):
                 self.put(str(dut.writeback.value))
             dut.products.value, products = products, self.multiplied()
@@ -321,6 +325,7 @@ def test_fp16_task(sim: str, lanes: int, path: int, n_y: int, n_z: int, wbuf_row
     sources = [*(f"rtl/fp16/fp16_{part}.v" for part in PARTS), *LIBRARY]
     run_bench(sim, "fp16_task", sources, "tb.fp16_task.test_fp16_task", params={
         "LANES": lanes, "PATH": path, "N_Y": n_y, "N_Z": n_z, "WBUF_ROWS": wbuf_rows,
+        "READ": 3 if path == 16 else 1,
     })  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 """kept_reader: bytes of the AI RAM in order, whatever their place, at the rate of the loader."""
 
 import random
+from collections import deque
 
 import numpy as np
 from cocotb.triggers import FallingEdge, RisingEdge
@@ -47,7 +48,8 @@ class Bench(BlockBench):
         dut = self.dut
         waiting, data = list(asked), b""
         due = [self.bytes_at(*one) for one in asked if one[1]]
-        left, given, ahead = b"", None, 0
+        left, ahead = b"", 0
+        coming: deque[int | None] = deque([None] * int(dut.READ.value))
         total = sum(size for _, size in asked)
         bound = 100 + int(20 * (len(asked) + total / PIECE) / p_gnt / p_take)
         for self.cycles in range(bound):
@@ -57,13 +59,15 @@ class Bench(BlockBench):
             dut.req_owner.value = random.getrandbits(OWNER_BITS)
             dut.kept_ready.value = int(random.random() < p_take)
             noise = random.getrandbits(8 * self.path)
-            dut.ram_data.value = noise if given is None else self.word(given)
+            there = coming.popleft()
+            dut.ram_data.value = noise if there is None else self.word(there)
             await FallingEdge(dut.clk)  # the request comes from registers
             given = None
             if int(dut.ram_req.value) and random.random() < p_gnt:
                 given = int(dut.ram_word.value)
                 self.words += 1
             dut.ram_gnt.value = int(given is not None)
+            coming.append(given)
             await RisingEdge(dut.clk)
             if waiting and int(dut.req_ready.value):
                 ahead += waiting.pop(0)[1] > 0
@@ -135,11 +139,13 @@ async def dropped(bench: Bench, dut) -> None:
 
 
 @sizes(
-    "sim path",
-    test="icarus-16",
-    check="icarus-64 verilator-128 verilator-16",
-    nightly="verilator-32",
+    "sim path latency",
+    test="icarus-16-1",
+    check="icarus-64-1 verilator-128-1 verilator-16-3",
+    nightly="verilator-32-1",
 )
-def test_kept_reader(sim: str, path: int) -> None:
+def test_kept_reader(sim: str, path: int, latency: int) -> None:
     sources = ["rtl/cache/kept_reader.v", "rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
-    run_bench(sim, "kept_reader", sources, "tb.kept_reader.test_kept_reader", params={"PATH": path})
+    run_bench(sim, "kept_reader", sources, "tb.kept_reader.test_kept_reader", params={
+        "PATH": path, "READ": latency,
+    })  # fmt: skip

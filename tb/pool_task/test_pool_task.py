@@ -4,6 +4,7 @@
 import dataclasses
 import itertools
 import random
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,17 +63,20 @@ class Bench(BlockBench):
         await self.pulse(start=1)
 
     async def serve(self, limit: int, p_read: float, p_write: float) -> Work:
-        """The AI RAM until the task is over: data in the cycle after a grant, noise in others."""
+        """The AI RAM until the task is over: data READ cycles after a grant, noise in others."""
         dut, path = self.dut, self.path
-        granted, done, work = None, 0, Work(0, 0, 0)
+        granted = deque[int | None]([None] * int(dut.READ.value))
+        done, work = 0, Work(0, 0, 0)
         for cycle in range(limit):
-            data = self.noise.bytes(path) if granted is None else self.ram[granted * path :][:path]
+            at = granted.popleft()
+            data = self.noise.bytes(path) if at is None else self.ram[at * path :][:path]
             dut.fill_data.value = int.from_bytes(bytes(data), "little")
             reads, writes = random.random() < p_read, random.random() < p_write
             dut.fill_gnt.value, dut.writeback_gnt.value = int(reads), int(writes)
             await RisingEdge(dut.clk)
-            granted = int(dut.fill_word.value) if reads and int(dut.fill_req.value) else None
-            work.reads += granted is not None
+            read = bool(reads and int(dut.fill_req.value))
+            granted.append(int(dut.fill_word.value) if read else None)
+            work.reads += read
             if writes and int(dut.writeback_req.value):
                 self.put(str(dut.writeback.value))
                 work.writes += 1
@@ -124,7 +128,9 @@ class Bench(BlockBench):
 
     def as_predicted(self, arg: LayerArg, work: Work) -> None:
         """Memory that grants at once: the cycles of docs/architecture.md 15.9."""
-        config = dataclasses.replace(load_config("nano"), pool_lanes=self.lanes)
+        config = dataclasses.replace(
+            load_config("nano"), pool_lanes=self.lanes, path_bytes=self.path
+        )
         predicted = predict_pool_task(config, arg, 0)
         assert abs(work.cycles - predicted) <= 4, (work, predicted, arg)
 
@@ -279,7 +285,7 @@ async def ended_and_begun(bench: Bench, dut) -> None:
 def test_pool_task(sim: str, lanes: int, path: int) -> None:
     sources = [*(f"rtl/pool/pool_{part}.v" for part in PARTS), *LIBRARY]
     run_bench(sim, "pool_task", sources, "tb.pool_task.test_pool_task", params={
-        "LANES": lanes, "PATH": path,
+        "LANES": lanes, "PATH": path, "READ": 3 if path == 16 else 1,
     })  # fmt: skip
 
 

@@ -6,6 +6,7 @@ that is overwritten too early is seen. Grants and releases are random.
 """
 
 import random
+from collections import deque
 
 import numpy as np
 from cocotb.triggers import ClockCycles, RisingEdge
@@ -101,6 +102,7 @@ class Bench(BlockBench):
         self.freed = 0
         self.modulo = 1 << len(dut.tile_filled)
         self.path = int(dut.PATH.value)
+        self.latency = int(dut.READ.value)  # cycles from a grant to the data
         self.wide = int(dut.TILE_W.value)  # of two entries when it is 128
         self.word = min(self.wide, 64)
         self.words = 64 // self.word  # of an entry
@@ -151,6 +153,7 @@ class Bench(BlockBench):
         seen = released = fetched = 0
         known = soon = 0  # entries that were there when what is looked at was read
         again = False  # the oldest entry was looked at for the second time
+        coming = deque([0] * (self.latency - 1))  # words that the AI RAM gives next
         most = still = drain = 0  # entries held at once; cycles without a new one; release up to
         for _ in range(
             300
@@ -197,10 +200,11 @@ class Bench(BlockBench):
             known, soon = soon, filled
             if int(dut.fill_req.value) and int(dut.fill_gnt.value):
                 at = self.path * int(dut.fill_word.value)
-                dut.fill_data.value = int.from_bytes(ram[at : at + self.path].tobytes(), "little")
+                coming.append(int.from_bytes(ram[at : at + self.path].tobytes(), "little"))
                 fetched += 1
             else:
-                dut.fill_data.value = random.getrandbits(8 * self.path)
+                coming.append(random.getrandbits(8 * self.path))
+            dut.fill_data.value = coming.popleft()
             if released == len(want) and not int(dut.busy.value):
                 break
         else:
@@ -344,4 +348,5 @@ def test_tile(sim: str, path: int, word: int, rows: int, flat: int) -> None:
     sources.append("rtl/tile/*.v")
     params = {"PATH": path, "TILE_W": word, "TILE_ROWS": rows}
     params |= {"FLAT_MAPS": 1} if flat else {}
+    params |= {"READ": 3} if word == 8 else {}  # as in arrays of few lanes
     run_bench(sim, "tile_buffer", sources, "tb.tile.test_tile", params=params)

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.prediction.cycles_front import Front
-from openkpu.prediction.cycles_shape import ENTRY, TILE_LEAST, Shape, Stripe
+from openkpu.prediction.cycles_shape import ENTRY, TILE_LEAST, Shape, Stripe, late_reads
 
 FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
 STRIPE_SETUP = 4  # cycles to compute a stripe; below line 0 one more for each bit of a line's rows
 FILLED = 6  # from the walk's step of a word to the issue that uses it
+WINDOW = 1  # a register more on its way, of words of eight bytes
 FREED = 10  # from the last use of an entry to the step that fills it again: nine columns behind
 NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in a cycle
 FC_WORK = 4  # fully connected: from the step of a word to its first nine bytes
@@ -32,7 +33,7 @@ OUTPUT = 28  # from an issue to its job: registers 2, array 12, accumulator 1, l
 DRAIN = 3  # from the last word out of the collector to the end of the write
 POOL_DRAIN = 4  # registers of a pool more
 NARROW_DRAIN = 6  # both, where four bytes are written at a time
-JOB_ROW = 3  # there: from the first bytes of a job to its first read, while others come
+JOB_ROW = 4  # there: from the first bytes of a job to its first read, while others come
 PLACES_NARROW = 3  # there: stripes that a channel's part of the collector has
 PLACES = 16  # stripes that a channel's part of the collector has for depthwise rows
 PLACES_FEW = 8  # ... of fewer than 16 lanes
@@ -54,6 +55,8 @@ class Engine:
         # the fill: cycle of its next step; of each entry: there, free again; of a reading the cost
         # of each entry, and the first one
         self.fill = start + FIRST_WORD
+        self.way = FILLED + late_reads(shape.config)
+        self.way += WINDOW if shape.tile_word == TILE_LEAST else 0
         self.filled: list[int] = []
         self.freed: list[int] = []
         self.costs: list[int] = []
@@ -100,7 +103,7 @@ class Engine:
                 self.fill = freed[over]
             self.fill += costs[len(filled) - self.base]
             self.reads += costs[len(filled) - self.base]
-            filled.append(self.fill - 1 + FILLED)
+            filled.append(self.fill - 1 + self.way)
         return filled[number]
 
     def _stripe(self, stripe: Stripe) -> None:

@@ -9,12 +9,13 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout, map_bytes
 from openkpu.prediction.cycles_front import ARRIVES, ISSUE, STORE_ISSUE, Front
-from openkpu.prediction.cycles_shape import ENTRY, FEW_LANES, LEAST_PITCH, NARROW_WORD, Shape
+from openkpu.prediction.cycles_shape import ENTRY, Shape, late_reads, moves_narrow
 
 # from a map's last piece, or that of its first line, to the layer's being able to begin: word,
 # write, state
 LOADED = 3
 PATIENCE = 8  # cycles that a read of a map that leaves waits for the fill at most
+PIECE = 1  # narrow: the bytes of a word are registered before they are turned
 CUT = 2  # from a read of the AI RAM to the piece
 NEXT_LINE = 4  # pixel_lines: cycles between the pieces of a channel's line and the next one's
 TURN = 5  # ... more where the write-back writes all the time and goes first
@@ -32,9 +33,7 @@ POLL = 129  # cycles between two looks of the host at AI_STATUS when there was n
 
 def narrow(front: Front) -> bool:
     """Pieces of at most a bus word, of four bytes, go to the AI RAM and come from there."""
-    config = front.config
-    few = config.n_y * config.n_z < FEW_LANES and config.path_bytes == LEAST_PITCH
-    return few and config.bus_bytes == NARROW_WORD
+    return moves_narrow(front.config)
 
 
 def parts(front: Front, width: int, address: int = 0) -> list[float]:
@@ -95,6 +94,9 @@ class Leaving:
             least = max(planes, (CUT + 1) / (2 if word == ENTRY else 3))
             self.cycles = max(layout.height * sum(max(part, least) for part in line), self.words)
             self.reads = layout.height * len(line)
+        # from the write that completes a channel to its first word on the bus
+        late = late_reads(front.config)
+        self.first = SEEN + STORE_ISSUE + late + (PIECE if late else 0)
         self.ready: deque[int] = deque()  # cycle from which on each channel may be read
         self.sent = 0
         # the last burst begins when all of it is there; then a beat for each power of two bytes
@@ -108,7 +110,7 @@ class Leaving:
         cycles = self.reads * max(pace, 1 / (used / (PATIENCE + 1) + (1 - used) * 2 / (1 + pace)))
         while self.ready and max(self.bus.store_end, self.ready[0]) + cycles <= at:
             self._send(self.ready.popleft(), cycles)
-        self.ready += [at + SEEN + STORE_ISSUE] * channels
+        self.ready += [at + self.first] * channels
 
     def _send(self, at: int, cycles: float) -> None:
         self.front.advance(max(self.bus.store_end, at))
@@ -119,7 +121,7 @@ class Leaving:
 
     def end(self, end: int) -> int:
         """Cycle in which the map is in storage; ``end``: the work of its layer is over."""
-        last = end + SEEN + STORE_ISSUE  # of the last channel
+        last = end + self.first  # of the last channel
         while self.sent < self.channels:
             waits = self.ready and self.sent < self.channels - 1
             self._send(self.ready.popleft() if waits else last, self.cycles)
@@ -133,7 +135,8 @@ def to_host(front: Front, arg: LayerArg, end: int) -> tuple[int, int]:
     """
     words, leaving = ceil_div(map_bytes(arg.out_shape), HOST_WORD), Leaving(front, arg)
     pace = leaving.cycles * leaving.channels / words
-    look, at = front.polls(), float(end + RESULT_SEEN)  # the next look, word
+    first = RESULT_SEEN + leaving.first - SEEN - STORE_ISSUE
+    look, at = front.polls(), float(end + first)  # the next look, word
     pushed = read = 0
     while read < words:
         while pushed < min(words, read + RESULT_FIFO) and at < look:
@@ -147,11 +150,11 @@ def to_host(front: Front, arg: LayerArg, end: int) -> tuple[int, int]:
     return int(at - max(1, pace)), look - HOST_ACCESS
 
 
-def host_moves(layout: Layout) -> int:
+def host_moves(layout: Layout, late: int = 0) -> int:
     """Cycles in which the host writes or reads a map through the window of the AI RAM.
 
-    Each line is moved as words, a half-word and a byte.
+    Each line is moved as words, a half-word and a byte; ``late``: cycles of a read besides.
     """
     rest = layout.width % 4
     line = layout.width // 4 + rest // 2 + rest % 2
-    return HOST_ACCESS * layout.channels * layout.height * line + 1
+    return (HOST_ACCESS + late) * layout.channels * layout.height * line + 1

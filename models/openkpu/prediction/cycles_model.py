@@ -25,6 +25,7 @@ from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
 from openkpu.network.network import Network, alignment
 from openkpu.prediction import cycles, cycles_maps
 from openkpu.prediction.cycles import LayerCycles
+from openkpu.prediction.cycles_shape import late_reads
 from openkpu.words import MAPS, WAYS
 
 # Cycles of registers and interrupts of a run, besides those of its layers: preparing it, and
@@ -62,7 +63,9 @@ class MapMoves:
     changed its value.  Uploading the same map to the same place again has no effect.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, late: int = 0) -> None:
+        """``late``: cycles that the host waits for a read besides."""
+        self.late = late
         self.stored: set[Layout] = set()  # maps that the last segment left in storage
         self.held = np.zeros(AI_RAM_ROWS * ROW_BYTES, dtype=bool)
         self.index = np.arange(self.held.size, dtype=np.int32)
@@ -123,7 +126,7 @@ class MapMoves:
     def download(self, layout: Layout) -> None:
         """The host reads a map, if it is in the AI RAM and was not stored."""
         if layout not in self.stored and self.held[self._bytes(layout)].all():
-            self.cycles += cycles_maps.host_moves(layout)
+            self.cycles += cycles_maps.host_moves(layout, self.late)
 
 
 def _meet(one: View, other: View) -> bool:
@@ -137,7 +140,7 @@ class _Model:
 
     def __init__(self, config: Config, via: str, dma: bool) -> None:
         self.config, self.via, self.dma = config, via, dma
-        self.moves = MapMoves()
+        self.moves = MapMoves(late_reads(config))
         self.names: list[str] = []
         self.layers: list[LayerCycles] = []
         self.sizes: list[int] = []

@@ -12,6 +12,7 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.pool_tasks import window_of
+from openkpu.prediction.cycles_shape import late_reads
 
 BLOCK = 16  # columns of a read
 SETUP = 12  # from the start to the first piece: pool_setup makes a product a bit a cycle
@@ -74,7 +75,9 @@ def predict_pool_task(
     lines, columns = _window(arg, lanes)
     line = picks(arg, lanes)
     channel = arg.o_col_high * sum(max(lines, columns, count) for count in line)
-    first = start + (SETUP_ALL if arg.pool_all else SETUP) + min(lines, columns)
+    first = (
+        start + (SETUP_ALL if arg.pool_all else SETUP) + late_reads(config) + min(lines, columns)
+    )
     blocks = ceil_div(len(line) * piece_columns(lanes), BLOCK)
     used = lines * blocks * arg.o_col_high / channel
     for number in range(arg.o_ch_num):

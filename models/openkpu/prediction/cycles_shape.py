@@ -32,6 +32,18 @@ LEAST_PITCH = 16  # bytes of a line in the AI RAM at least, and of a slot of a s
 FEW_LANES = 16  # fewer have the narrow circuits for maps
 FEWEST_LANES = 8  # ... for results, too
 NARROW_WORD = 4  # bytes that those move at a time
+LATE_READ = 2  # cycles that the AI RAM of a device with them answers later
+
+
+def moves_narrow(config: Config) -> bool:
+    """Maps are moved in pieces of four bytes, and the AI RAM has registers on both sides."""
+    few = config.n_y * config.n_z < FEW_LANES and config.path_bytes == LEAST_PITCH
+    return few and config.bus_bytes == NARROW_WORD
+
+
+def late_reads(config: Config) -> int:
+    """Cycles that an answer of the AI RAM comes later than in the cycle after the grant."""
+    return LATE_READ if moves_narrow(config) else 0
 
 
 @dataclasses.dataclass(frozen=True)
