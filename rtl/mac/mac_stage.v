@@ -83,20 +83,24 @@ module mac_stage #(
   localparam N_X = 9;  // columns: nine taps, or nine channels
   localparam PW = WEIGHT_BITS + 12;  // 9 * 255 * (2^WEIGHT_BITS - 1) and a sign
 
-  wire                sgn = desc[`DESC_SIN];
-  wire [         1:0] mode = desc[`DESC_MODE];
-  wire                dw = desc[`DESC_DW];
-  wire                taps_mode = mode == `MODE_TAPS;
-  wire                dwrow_mode = mode == `MODE_DWROW;
-  wire                one_bank = mode == `MODE_FC || (taps_mode && dw);
+  wire       sgn = desc[`DESC_SIN];
+  wire [1:0] mode = desc[`DESC_MODE];
+  wire       dw = desc[`DESC_DW];
+  wire       taps_mode = mode == `MODE_TAPS;
+  wire       dwrow_mode = mode == `MODE_DWROW;
+  wire       one_bank = mode == `MODE_FC || (taps_mode && dw);
   // element-wise layers: maximum or minimum, product
-  wire                best = desc[`DESC_EW] && ewop[1];
-  wire                multiply = desc[`DESC_EW] && ewop == 2'd1;
-  wire [         1:0] ewop = desc[`DESC_EWOP];
-  wire [         2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+  wire       best = desc[`DESC_EW] && ewop[1];
+  wire       multiply = desc[`DESC_EW] && ewop == 2'd1;
+  wire [1:0] ewop = desc[`DESC_EWOP];
+  wire [2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+
+  // a register: a flush, which lasts some cycles and stops the issues before, comes from afar
+  reg        clear;
+  always @(posedge clk) clear <= rst;
 
   // ---- operands
-  wire [8*TILE_W-1:0] rows                                                               [0:8];
+  wire [8*TILE_W-1:0] rows[0:8];
   assign rows[0] = row_0;
   assign rows[1] = row_1;
   assign rows[2] = row_2;
@@ -129,7 +133,7 @@ module mac_stage #(
           .TILE_W     (TILE_W)
       ) u_operand (
           .clk(clk),
-          .rst(rst),
+          .rst(clear),
           .ky(KY[1:0]),
           .kx(KX[1:0]),
           .dw(dw),
@@ -285,7 +289,7 @@ module mac_stage #(
       .TAP        ((FP16_LANES != 0) ? 1 : 0)
   ) u_array (
       .clk(clk),
-      .rst(rst),
+      .rst(clear),
       .valid(use_valid),
       .pixel(use_pixel),
       .sgn(use_sgn),
@@ -304,7 +308,7 @@ module mac_stage #(
   reg [DELAY*`TAG_BITS-1:0] tag_q;
   wire [`TAG_BITS-1:0] tag = tag_q[DELAY*`TAG_BITS-1-:`TAG_BITS];
   always @(posedge clk) begin
-    if (rst) tag_valid <= {DELAY{1'b0}};
+    if (clear) tag_valid <= {DELAY{1'b0}};
     else tag_valid <= {tag_valid[DELAY-2:0], issued[0]};
   end
   always @(posedge clk) begin
@@ -317,7 +321,7 @@ module mac_stage #(
     if (SUM_PLANES != 0) begin : g_again
       reg [DELAY-1:0] again;
       always @(posedge clk) begin
-        if (rst) again <= {DELAY{1'b0}};
+        if (clear) again <= {DELAY{1'b0}};
         else again <= {again[DELAY-2:0], issued[1]};
       end
       assign again_now  = again[DELAY-1];
@@ -355,7 +359,7 @@ module mac_stage #(
       .SUM_PLANES(SUM_PLANES)
   ) u_acc (
       .clk(clk),
-      .rst(rst),
+      .rst(clear),
       .by_lane(dw),
       .keeps(keeps),
       .in_again(again_now),

@@ -194,7 +194,7 @@ module operand_column #(
   assign macs_issued = {{(8 - CB) {1'b0}}, issued};
   assign macs_gated  = {{(8 - CB) {1'b0}}, gated};
   always @(posedge clk) begin
-    if (rst || !counted) begin
+    if (!counted) begin
       idle_q  <= {CB{1'b0}};
       count_q <= {CB{1'b0}};
     end else begin

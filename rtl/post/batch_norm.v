@@ -73,9 +73,9 @@ module batch_norm #(
   (* keep *) wire [14:0] high_0;
   (* keep *) wire [14:0] high_1;
   (* keep *) wire [14:0] high_2;
-  reg  [35:0] from_15;
-  reg  [32:0] lh_q;
-  reg  [35:0] rest;  // what has no bits below 2^36, and the addend
+  reg [35:0] from_15;
+  reg [32:0] lh_q;
+  reg [35:0] rest;  // what has no bits below 2^36, and the addend
   wire [35:0] lowest;
   assign mid_1 = from_15[35:3] + lh_q;
   generate
