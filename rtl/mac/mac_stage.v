@@ -83,21 +83,27 @@ module mac_stage #(
   localparam N_X = 9;  // columns: nine taps, or nine channels
   localparam PW = WEIGHT_BITS + 12;  // 9 * 255 * (2^WEIGHT_BITS - 1) and a sign
 
-  wire       sgn = desc[`DESC_SIN];
+  // of the layer, in registers: they reach every operand, and stand still from the cycle before the
+  // layer's first one on
   wire [1:0] mode = desc[`DESC_MODE];
-  wire       dw = desc[`DESC_DW];
-  wire       taps_mode = mode == `MODE_TAPS;
-  wire       dwrow_mode = mode == `MODE_DWROW;
-  wire       one_bank = mode == `MODE_FC || (taps_mode && dw);
-  // element-wise layers: maximum or minimum, product
-  wire       best = desc[`DESC_EW] && ewop[1];
-  wire       multiply = desc[`DESC_EW] && ewop == 2'd1;
-  wire [1:0] ewop = desc[`DESC_EWOP];
-  wire [2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
-
-  // a register: a flush, which lasts some cycles and stops the issues before, comes from afar
-  reg        clear;
-  always @(posedge clk) clear <= rst;
+  wire [1:0] operation = desc[`DESC_EWOP];
+  wire dwrow_mode = mode == `MODE_DWROW;
+  reg sgn, dw, taps_on, by_chan, one_bank;
+  reg best, least, multiply;  // element-wise layers: maximum or minimum, product
+  reg [2:0] swl;
+  reg [7:0] pad;
+  always @(posedge clk) begin
+    sgn      <= desc[`DESC_SIN];
+    dw       <= desc[`DESC_DW];
+    taps_on  <= mode == `MODE_TAPS || dwrow_mode;
+    by_chan  <= dwrow_mode;
+    one_bank <= mode == `MODE_FC || (mode == `MODE_TAPS && desc[`DESC_DW]);
+    best     <= desc[`DESC_EW] && operation[1];
+    least    <= operation[0];
+    multiply <= desc[`DESC_EW] && operation == 2'd1;
+    swl      <= dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+    pad      <= desc[`DESC_PAD];
+  end
 
   // ---- operands
   wire [8*TILE_W-1:0] rows[0:8];
@@ -133,15 +139,15 @@ module mac_stage #(
           .TILE_W     (TILE_W)
       ) u_operand (
           .clk(clk),
-          .rst(clear),
+          .rst(rst),
           .ky(KY[1:0]),
           .kx(KX[1:0]),
           .dw(dw),
           .one_bank(one_bank),
-          .by_chan(dwrow_mode),
-          .taps(taps_mode || dwrow_mode),
+          .by_chan(by_chan),
+          .taps(taps_on),
           .sgn(sgn),
-          .pad(desc[`DESC_PAD]),
+          .pad(pad),
           .swl(swl),
           .tap_on(taps[t] || twice),
           .counts(!twice),
@@ -289,13 +295,13 @@ module mac_stage #(
       .TAP        ((FP16_LANES != 0) ? 1 : 0)
   ) u_array (
       .clk(clk),
-      .rst(clear),
+      .rst(rst),
       .valid(use_valid),
       .pixel(use_pixel),
       .sgn(use_sgn),
       .weight(use_weight),
       .best(best),
-      .least(ewop[0]),
+      .least(least),
       .own(other),
       .psum(psum),
       .xsum(xsum),
@@ -307,8 +313,9 @@ module mac_stage #(
   reg [DELAY-1:0] tag_valid;
   reg [DELAY*`TAG_BITS-1:0] tag_q;
   wire [`TAG_BITS-1:0] tag = tag_q[DELAY*`TAG_BITS-1-:`TAG_BITS];
+  wire [`TAG_BITS-1:0] tag_next = tag_q[(DELAY-1)*`TAG_BITS-1-:`TAG_BITS];
   always @(posedge clk) begin
-    if (clear) tag_valid <= {DELAY{1'b0}};
+    if (rst) tag_valid <= {DELAY{1'b0}};
     else tag_valid <= {tag_valid[DELAY-2:0], issued[0]};
   end
   always @(posedge clk) begin
@@ -321,7 +328,7 @@ module mac_stage #(
     if (SUM_PLANES != 0) begin : g_again
       reg [DELAY-1:0] again;
       always @(posedge clk) begin
-        if (clear) again <= {DELAY{1'b0}};
+        if (rst) again <= {DELAY{1'b0}};
         else again <= {again[DELAY-2:0], issued[1]};
       end
       assign again_now  = again[DELAY-1];
@@ -359,7 +366,7 @@ module mac_stage #(
       .SUM_PLANES(SUM_PLANES)
   ) u_acc (
       .clk(clk),
-      .rst(clear),
+      .rst(rst),
       .by_lane(dw),
       .keeps(keeps),
       .in_again(again_now),
@@ -367,7 +374,7 @@ module mac_stage #(
       .in_psum(psum),
       .in_xsum(xsum),
       .in_idx(tag[`TAG_IDX]),
-      .in_first(tag[`TAG_FIRST]),
+      .next_first(tag_next[`TAG_FIRST]),
       .in_last(tag[`TAG_LAST]),
       .in_end(tag[`TAG_END]),
       .in_pos(tag[`TAG_POS]),
@@ -395,7 +402,7 @@ module mac_stage #(
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, out_meta, rd_meta, rd_prow};
+  wire unused = &{1'b0, desc, out_meta, rd_meta, rd_prow, tag, tag_next};
 
 endmodule
 

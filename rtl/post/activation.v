@@ -11,7 +11,7 @@
 // magnitude. act_table has moved it up, so that the shift is a multiple of four and three bits. Of
 // the shifted product nine bits, one half and two flags are kept: something below them, something
 // above them, which is beyond the clamp. Eight registers: three of the search, distance, products,
-// their sum, the coarse half of the shift, byte. Distance and products have no enable, so that they
+// their sum, most of the shift, byte. Distance and products have no enable, so that they
 // can be the multipliers' own registers; they settle when the values do.
 // Handshake: none, a fixed pipeline of eight cycles; valid enables each stage. The table is written
 // while no value is in flight.
@@ -156,7 +156,7 @@ module activation #(
     end
   end
 
-  // ---- seventh stage: shifted by 32 and 16. After each step only those bits are kept that a further
+  // ---- seventh stage: shifted by 32, 16 and 8. After each step only those bits are kept that a further
   // shift can bring to the window. A negative product is kept as its complement, so that zeros come
   // in from above.
   wire [21:0] by_32 = shift_p[3] ? product[53:32] : product[21:0];
@@ -164,33 +164,34 @@ module activation #(
   wire lost = shift_p[3] && product[31:0] != 32'd0 || shift_p[2] && by_32[15:0] != 16'd0;
   wire vast = !shift_p[3] && (product[53:40] != {14{below_p}} ||
       !shift_p[2] && product[39:24] != {16{below_p}});
-  reg [23:0] part_6;
-  reg lost_6, vast_6, neg_6, below_6;
-  reg [1:0] shift_6;
+  reg [23:0] part;
+  always @* begin
+    part = by_16 ^ {24{below_p}};
+    if (shift_p[3]) part[23:22] = 2'd0;
+    if (shift_p[3:2] == 2'b11) part[21:6] = 16'd0;
+  end
+  reg [15:0] by_8;
+  reg lost_6, vast_6, neg_6, below_6, shift_6;
   reg [7:0] add_6;
   always @(posedge clk) begin
     if (valid[6]) begin
-      part_6 <= by_16 ^ {24{below_p}};
-      if (shift_p[3]) part_6[23:22] <= 2'd0;
-      if (shift_p[3:2] == 2'b11) part_6[21:6] <= 16'd0;
-      lost_6  <= lost;
-      vast_6  <= vast;
+      by_8    <= shift_p[1] ? part[23:8] : part[15:0];
+      lost_6  <= lost || shift_p[1] && part[7:0] != {8{below_p}};
+      vast_6  <= vast || !shift_p[1] && part[23:16] != 8'd0;
       neg_6   <= neg_p;
       below_6 <= below_p;
-      shift_6 <= shift_p[1:0];
+      shift_6 <= shift_p[0];
       add_6   <= add_p;
     end
   end
 
   // ---- eighth stage: the rest of the shift, round, add and clamp. The window: nine bits, the half,
   // two bits below it
-  wire [15:0] by_8 = shift_6[1] ? part_6[23:8] : part_6[15:0];
-  wire [11:0] window = shift_6[0] ? by_8[15:4] : by_8[11:0];
+  wire [11:0] window = shift_6 ? by_8[15:4] : by_8[11:0];
   wire odd = window[3] ^ below_6;
   wire half = window[2] ^ below_6;
-  wire rest = lost_6 || shift_6[1] && part_6[7:0] != {8{below_6}} ||
-      shift_6[0] && by_8[3:0] != {4{below_6}} || window[1:0] != {2{below_6}};
-  wire beyond = vast_6 || !shift_6[1] && part_6[23:16] != 8'd0 || !shift_6[0] && by_8[15:12] != 4'd0;
+  wire rest = lost_6 || shift_6 && by_8[3:0] != {4{below_6}} || window[1:0] != {2{below_6}};
+  wire beyond = vast_6 || !shift_6 && by_8[15:12] != 4'd0;
   // the floor of the value is whole or, with a negative multiplier, -whole = ~whole + 1 where there
   // is no remainder, else ~whole, and then the remainder is what the other one lacks to 1.
   // The step away from zero:

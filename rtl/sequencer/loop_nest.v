@@ -248,15 +248,19 @@ module loop_nest #(
 
   // ---- the counters
   reg [10:0] block;  // first group of the block
+  reg [10:0] prow;  // parameter row of the unit: whether it is there decides about an issue
+  wire [10:0] unit_n = !go ? unit : move[`MOVE_UNIT_BACK] ? block : move[`MOVE_UNIT_ON] ? unit_next : unit;
   wire [3:0] nth_next = nth + 4'd1;
   wire [10:0] unit_next = unit + {8'd0, rows ? g_in : 3'd1};
   wire over = go && move[`MOVE_OVER];
   always @(posedge clk) begin
     if (rst || over) begin
       unit  <= 11'd0;
+      prow  <= 11'd0;
       block <= 11'd0;
     end else begin
-      unit  <= !go ? unit : move[`MOVE_UNIT_BACK] ? block : move[`MOVE_UNIT_ON] ? unit_next : unit;
+      unit  <= unit_n;
+      prow  <= groups ? unit_n : unit_n >> ZW;
       block <= (go && move[`MOVE_PASS_END] && stripe_last) ? unit_next : block;
     end
   end
@@ -368,7 +372,7 @@ module loop_nest #(
 
   assign issue[`ISSUE_ENTRY] = entry;
   assign issue[`ISSUE_WROW] = wrow;
-  assign issue[`ISSUE_PROW] = groups ? unit : {{ZW{1'b0}}, channel[10:ZW]};
+  assign issue[`ISSUE_PROW] = prow | {9'd0, slot} >> ZW;
   assign issue[`ISSUE_BANK] = vector ? bank : dw ? channel[ZW-1:0] : {ZW{1'b0}};
   assign issue[`ISSUE_OPENS] = pos == 6'd0;
   assign issue[`ISSUE_ENDS] = sweep_end;

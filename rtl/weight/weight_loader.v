@@ -84,6 +84,7 @@ module weight_loader #(
   reg  [    1:0] mode;
   reg            dw;
   reg            k3;
+  reg            middle;  // a weight a word, on the middle tap
   reg            wide;
   reg            w_xor;
   reg            bare;
@@ -95,7 +96,6 @@ module weight_loader #(
   reg  [   35:0] addc;
   wire           fc_mode = mode == `MODE_FC;
   wire           chan_mode = mode == `MODE_CHAN;
-  wire           middle = dw && !k3;
   wire           words_1 = words == 18'd1;
   wire           words_2 = words == 18'd2;
 
@@ -210,6 +210,8 @@ module weight_loader #(
       addc  <= desc[`DESC_ADDC];
     end
   end
+
+  always @(posedge clk) middle <= dw && !k3;
 
   // ---- its weights, in the cycle after go
   wire [8:0] on = ~(9'h1ff << count) & {9{!middle}};  // those that there are, but for one in the middle

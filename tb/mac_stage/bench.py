@@ -76,14 +76,6 @@ class Bench(BlockBench):
         rest = {"k3": noise(1), "sout": noise(1), "wide": noise(1), "c": noise(11), "s": noise(18)}
         self.dut.desc.value = pack_descriptor({**rest, **{k: int(v) for k, v in known.items()}})
 
-    async def flush(self) -> None:
-        """Two cycles, the least that a flush takes: the stage is cleared in the second one."""
-        self.dut.rst.value = 1
-        for _ in range(2):
-            await self.cycle(None)
-        self.dut.rst.value = 0
-        self.clear()
-
     async def drain(self) -> None:
         for _ in range(LEAVE + COUNTED):
             await self.cycle(None)

@@ -158,7 +158,10 @@ async def reset_in_between(bench: Bench, dut) -> None:
         await bench.begin(Layer("channels", False, 0, 0))
         for _ in range(number_of_issues):
             await bench.cycle(bench.issue("largest", first=1, last=1, idx=1))
-        await bench.flush()
+        dut.rst.value = 1
+        await bench.cycle(None)
+        dut.rst.value = 0
+        bench.clear()
         await bench.drain()
         await bench.group(2, 2, 1.0)
     # in the middle of sums that leave once more
@@ -167,7 +170,10 @@ async def reset_in_between(bench: Bench, dut) -> None:
         await bench.words(1, 3, 1.0, 1.0)
         for _ in range(min(sent, len(bench.kept))):
             await bench.cycle(None, True)
-        await bench.flush()
+        dut.rst.value = 1
+        await bench.cycle(None)
+        dut.rst.value = 0
+        bench.clear()
         await bench.drain()
         await bench.words(2, 3, 1.0, 1.0)
         while bench.kept:
