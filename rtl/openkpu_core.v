@@ -100,7 +100,10 @@ module openkpu_core #(
   localparam FCOLS = (FP16_LANES == 0) ? 1 : (FP16_LANES < FMOST) ? FP16_LANES : FMOST;
   localparam FROWS = (FP16_LANES == 0) ? 1 : FP16_LANES / FCOLS;
 
-  wire clear = rst || flush;
+  // a register, as a flush comes from afar; it lasts some cycles, and nothing starts for some behind it
+  reg clear;
+  always @(posedge clk) clear <= rst || flush;
+
   // ---- layer, as the array sees it
   wire [`DESC_BITS-1:0] array_desc, late_desc;
   wire [2:0] swl;

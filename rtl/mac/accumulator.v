@@ -8,8 +8,8 @@
 // up goes to the post lanes as well, so that no second bank has to be drained. Depthwise sums need
 // one step only, which is the first and the last. With SUM_PLANES finished sums of 32 bits are kept
 // too: their other bytes leave from sum_planes while the next group's steps are added up.
-// The layer's bit by_lane reaches every sum, so it has a register here: a layer's description changes
-// only while no sum is under way, so the register is settled before the first one.
+// The layer's bit by_lane has a register here: a layer's description changes only while no sum is under
+// way, so the register is settled before the first one.
 // Handshake: none, the post lanes never wait. The sequencer makes the last step's issues when
 // the group's parameters, the table and room in the collector are there.
 `resetall
@@ -40,13 +40,13 @@ module accumulator #(
     // layer: finished sums are kept; those of the next place leave once more
     input  wire            keeps,
     input  wire            in_again,
-    // sums of the array with the issue they belong to: place of the sums, step, end of the group,
+    // the step of the next cycle is a first one; sums of the array with the issue they belong to: place of the sums, step, end of the group,
     // position in the 64-pixel row, description of the group
+    input  wire            next_first,
     input  wire            in_valid,
     input  wire [L*PW-1:0] in_psum,
     input  wire [L*12-1:0] in_xsum,
     input  wire [     5:0] in_idx,
-    input  wire            in_first,
     input  wire            in_last,
     input  wire            in_end,
     input  wire [     5:0] in_pos,
@@ -69,10 +69,13 @@ module accumulator #(
   localparam SUMS = 36 * L;
   localparam WIDTH = SUMS + XW * N_Y;
 
-  reg direct;
-  always @(posedge clk) direct <= by_lane;
+  // registers, for they reach every sum
+  reg direct, fresh;
+  always @(posedge clk) begin
+    direct <= by_lane;
+    fresh  <= next_first || by_lane;
+  end
 
-  wire                fresh = in_first || direct;
   wire    [WIDTH-1:0] old;
   reg     [WIDTH-1:0] sum;
   integer             i;

@@ -83,20 +83,30 @@ module mac_stage #(
   localparam N_X = 9;  // columns: nine taps, or nine channels
   localparam PW = WEIGHT_BITS + 12;  // 9 * 255 * (2^WEIGHT_BITS - 1) and a sign
 
-  wire                sgn = desc[`DESC_SIN];
-  wire [         1:0] mode = desc[`DESC_MODE];
-  wire                dw = desc[`DESC_DW];
-  wire                taps_mode = mode == `MODE_TAPS;
-  wire                dwrow_mode = mode == `MODE_DWROW;
-  wire                one_bank = mode == `MODE_FC || (taps_mode && dw);
-  // element-wise layers: maximum or minimum, product
-  wire                best = desc[`DESC_EW] && ewop[1];
-  wire                multiply = desc[`DESC_EW] && ewop == 2'd1;
-  wire [         1:0] ewop = desc[`DESC_EWOP];
-  wire [         2:0] swl = dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+  // of the layer, in registers: they reach every operand, and stand still from the cycle before the
+  // layer's first one on
+  wire [1:0] mode = desc[`DESC_MODE];
+  wire [1:0] operation = desc[`DESC_EWOP];
+  wire dwrow_mode = mode == `MODE_DWROW;
+  reg sgn, dw, taps_on, by_chan, one_bank;
+  reg best, least, multiply;  // element-wise layers: maximum or minimum, product
+  reg [2:0] swl;
+  reg [7:0] pad;
+  always @(posedge clk) begin
+    sgn      <= desc[`DESC_SIN];
+    dw       <= desc[`DESC_DW];
+    taps_on  <= mode == `MODE_TAPS || dwrow_mode;
+    by_chan  <= dwrow_mode;
+    one_bank <= mode == `MODE_FC || (mode == `MODE_TAPS && desc[`DESC_DW]);
+    best     <= desc[`DESC_EW] && operation[1];
+    least    <= operation[0];
+    multiply <= desc[`DESC_EW] && operation == 2'd1;
+    swl      <= dwrow_mode ? 3'd4 + {1'b0, desc[`DESC_IP]} : desc[`DESC_SWL];
+    pad      <= desc[`DESC_PAD];
+  end
 
   // ---- operands
-  wire [8*TILE_W-1:0] rows                                                               [0:8];
+  wire [8*TILE_W-1:0] rows[0:8];
   assign rows[0] = row_0;
   assign rows[1] = row_1;
   assign rows[2] = row_2;
@@ -134,10 +144,10 @@ module mac_stage #(
           .kx(KX[1:0]),
           .dw(dw),
           .one_bank(one_bank),
-          .by_chan(dwrow_mode),
-          .taps(taps_mode || dwrow_mode),
+          .by_chan(by_chan),
+          .taps(taps_on),
           .sgn(sgn),
-          .pad(desc[`DESC_PAD]),
+          .pad(pad),
           .swl(swl),
           .tap_on(taps[t] || twice),
           .counts(!twice),
@@ -291,7 +301,7 @@ module mac_stage #(
       .sgn(use_sgn),
       .weight(use_weight),
       .best(best),
-      .least(ewop[0]),
+      .least(least),
       .own(other),
       .psum(psum),
       .xsum(xsum),
@@ -303,6 +313,7 @@ module mac_stage #(
   reg [DELAY-1:0] tag_valid;
   reg [DELAY*`TAG_BITS-1:0] tag_q;
   wire [`TAG_BITS-1:0] tag = tag_q[DELAY*`TAG_BITS-1-:`TAG_BITS];
+  wire [`TAG_BITS-1:0] tag_next = tag_q[(DELAY-1)*`TAG_BITS-1-:`TAG_BITS];
   always @(posedge clk) begin
     if (rst) tag_valid <= {DELAY{1'b0}};
     else tag_valid <= {tag_valid[DELAY-2:0], issued[0]};
@@ -363,7 +374,7 @@ module mac_stage #(
       .in_psum(psum),
       .in_xsum(xsum),
       .in_idx(tag[`TAG_IDX]),
-      .in_first(tag[`TAG_FIRST]),
+      .next_first(tag_next[`TAG_FIRST]),
       .in_last(tag[`TAG_LAST]),
       .in_end(tag[`TAG_END]),
       .in_pos(tag[`TAG_POS]),
@@ -391,7 +402,7 @@ module mac_stage #(
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, out_meta, rd_meta, rd_prow};
+  wire unused = &{1'b0, desc, out_meta, rd_meta, rd_prow, tag, tag_next};
 
 endmodule
 

@@ -178,16 +178,16 @@ module operand_column #(
     ones = {&b, (b[0] ^ b[1] ^ b[2] ^ b[3]) ? (b[0] & b[1]) | (b[2] & b[3]) : (|b) & !(&b), ^b};
   endfunction
 
+  reg [4*FOURS-1:0] idle_q;
   integer n;
   reg [CB-1:0] idle_sum;
   always @* begin
-    idle_sum = {{(CB - 3) {1'b0}}, ones(idle[3:0])};
+    idle_sum = {{(CB - 3) {1'b0}}, ones(idle_q[3:0])};
     for (n = 1; n < FOURS; n = n + 1) begin
-      idle_sum = idle_sum + {{(CB - 3) {1'b0}}, ones(idle[4*n+:4])};
+      idle_sum = idle_sum + {{(CB - 3) {1'b0}}, ones(idle_q[4*n+:4])};
     end
   end
 
-  reg [CB-1:0] idle_q;
   reg [CB-1:0] count_q;
   reg [CB-1:0] issued;
   reg [CB-1:0] gated;
@@ -195,14 +195,14 @@ module operand_column #(
   assign macs_gated  = {{(8 - CB) {1'b0}}, gated};
   always @(posedge clk) begin
     if (rst || !counted) begin
-      idle_q  <= {CB{1'b0}};
+      idle_q  <= {4 * FOURS{1'b0}};
       count_q <= {CB{1'b0}};
     end else begin
-      idle_q  <= idle_sum;
+      idle_q  <= idle;
       count_q <= lane_count[CB-1:0];
     end
     issued <= rst ? {CB{1'b0}} : count_q;
-    gated  <= rst ? {CB{1'b0}} : idle_q;
+    gated  <= rst ? {CB{1'b0}} : idle_sum;
   end
 
   wire unused = &{1'b0, pos, lane_count, kernels, swl, lanes_d[8*N_Y-1:0]};

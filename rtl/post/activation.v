@@ -10,9 +10,10 @@
 // The distance is signed, negative in segment 0 alone; the multiplier is kept as sign and
 // magnitude. act_table has moved it up, so that the shift is a multiple of four and three bits. Of
 // the shifted product nine bits, one half and two flags are kept: something below them, something
-// above them, which is beyond the clamp. Seven registers: three of the search, distance, products,
-// sum with the coarse half of the shift, byte.
-// Handshake: none, a fixed pipeline of seven cycles; valid enables each stage. The table is written
+// above them, which is beyond the clamp. Eight registers: three of the search, distance, products,
+// their sum, most of the shift, byte. Distance and products have no enable, so that they
+// can be the multipliers' own registers; they settle when the values do.
+// Handshake: none, a fixed pipeline of eight cycles; valid enables each stage. The table is written
 // while no value is in flight.
 `resetall
 `timescale 1ns / 1ps
@@ -28,7 +29,7 @@ module activation #(
     // clock
     input  wire                     clk,
     // stage enables
-    input  wire [              6:0] valid,
+    input  wire [              7:0] valid,
     // table: starts of entries 4, 8 and 12; write port
     input  wire [             35:0] start_4,
     input  wire [             35:0] start_8,
@@ -45,7 +46,7 @@ module activation #(
     // out32: the value leaves, a byte of it (the table's starts are 0, its multipliers 8); fourth stage
     input  wire                     out32,
     input  wire [              1:0] plane,
-    // byte after the seventh stage
+    // byte after the eighth stage
     output reg  [              7:0] y
 );
 
@@ -89,9 +90,9 @@ module activation #(
   reg [3:0] shift_4;
   reg [7:0] add_4;
   always @(posedge clk) begin
+    dist_4 <= diff;
+    mul_4  <= entry[`SEGMENT_MUL];
     if (valid[3]) begin
-      dist_4  <= diff;
-      mul_4   <= entry[`SEGMENT_MUL];
       neg_4   <= entry[`SEGMENT_NEG];
       shift_4 <= out32 ? {1'b0, plane, 1'b0} : entry[`SEGMENT_SHIFT];
       add_4   <= entry[`SEGMENT_ADD];
@@ -108,9 +109,9 @@ module activation #(
   reg [3:0] shift_5;
   reg [7:0] add_5;
   always @(posedge clk) begin
+    low_5  <= low_n;
+    high_5 <= high_n;
     if (valid[4]) begin
-      low_5   <= low_n;
-      high_5  <= high_n;
       less_5  <= dist_4[36] ? less : 19'd0;
       below_5 <= dist_4[36] && less[18];
       neg_5   <= neg_4;
@@ -119,13 +120,12 @@ module activation #(
     end
   end
 
-  // ---- sixth stage: product, between -2^54 and 2^54, shifted by 32 and 16. After each step only
-  // those bits are kept that a further shift can bring to the window.
-  wire [53:0] product;
+  // ---- sixth stage: product, between -2^54 and 2^54
+  wire [53:0] product_n;
   generate
     if (PIECE == 18) begin : g_even
       wire [36:0] upper = {1'b0, high_5} + {less_5, low_5[35:18]};
-      assign product = {upper[35:0], low_5[17:0]};
+      assign product_n = {upper[35:0], low_5[17:0]};
       wire unused_upper = &{1'b0, upper[36]};
     end else begin : g_odd
       // two more bits of the distance
@@ -138,43 +138,60 @@ module activation #(
       end
       wire [37:0] upper = {3'd0, high_5} + {less_5, 1'b0, low_5[34:17]};
       wire [20:0] top = upper[37:17] + ({3'd0, one_5} + {2'd0, two_5, 1'b0});
-      assign product = {top[19:0], upper[16:0], low_5[16:0]};
+      assign product_n = {top[19:0], upper[16:0], low_5[16:0]};
       wire unused_top = &{1'b0, top[20]};
     end
   endgenerate
-  // A negative product is kept as its complement, so that zeros come in from above.
-  wire [21:0] by_32 = shift_5[3] ? product[53:32] : product[21:0];
-  wire [23:0] by_16 = shift_5[2] ? {product[39:22], by_32[21:16]} : {product[23:22], by_32};
-  wire lost = shift_5[3] && product[31:0] != 32'd0 || shift_5[2] && by_32[15:0] != 16'd0;
-  wire vast = !shift_5[3] && (product[53:40] != {14{below_5}} ||
-      !shift_5[2] && product[39:24] != {16{below_5}});
-  reg [23:0] part_6;
-  reg lost_6, vast_6, neg_6, below_6;
-  reg [1:0] shift_6;
-  reg [7:0] add_6;
+  reg [53:0] product;
+  reg neg_p, below_p;
+  reg [3:0] shift_p;
+  reg [7:0] add_p;
   always @(posedge clk) begin
     if (valid[5]) begin
-      part_6 <= by_16 ^ {24{below_5}};
-      if (shift_5[3]) part_6[23:22] <= 2'd0;
-      if (shift_5[3:2] == 2'b11) part_6[21:6] <= 16'd0;
-      lost_6  <= lost;
-      vast_6  <= vast;
-      neg_6   <= neg_5;
-      below_6 <= below_5;
-      shift_6 <= shift_5[1:0];
-      add_6   <= add_5;
+      product <= product_n;
+      neg_p   <= neg_5;
+      below_p <= below_5;
+      shift_p <= shift_5;
+      add_p   <= add_5;
     end
   end
 
-  // ---- seventh stage: the rest of the shift, round, add and clamp. The window: nine bits, the half,
+  // ---- seventh stage: shifted by 32, 16 and 8. After each step only those bits are kept that a further
+  // shift can bring to the window. A negative product is kept as its complement, so that zeros come
+  // in from above.
+  wire [21:0] by_32 = shift_p[3] ? product[53:32] : product[21:0];
+  wire [23:0] by_16 = shift_p[2] ? {product[39:22], by_32[21:16]} : {product[23:22], by_32};
+  wire lost = shift_p[3] && product[31:0] != 32'd0 || shift_p[2] && by_32[15:0] != 16'd0;
+  wire vast = !shift_p[3] && (product[53:40] != {14{below_p}} ||
+      !shift_p[2] && product[39:24] != {16{below_p}});
+  reg [23:0] part;
+  always @* begin
+    part = by_16 ^ {24{below_p}};
+    if (shift_p[3]) part[23:22] = 2'd0;
+    if (shift_p[3:2] == 2'b11) part[21:6] = 16'd0;
+  end
+  reg [15:0] by_8;
+  reg lost_6, vast_6, neg_6, below_6, shift_6;
+  reg [7:0] add_6;
+  always @(posedge clk) begin
+    if (valid[6]) begin
+      by_8    <= shift_p[1] ? part[23:8] : part[15:0];
+      lost_6  <= lost || shift_p[1] && part[7:0] != {8{below_p}};
+      vast_6  <= vast || !shift_p[1] && part[23:16] != 8'd0;
+      neg_6   <= neg_p;
+      below_6 <= below_p;
+      shift_6 <= shift_p[0];
+      add_6   <= add_p;
+    end
+  end
+
+  // ---- eighth stage: the rest of the shift, round, add and clamp. The window: nine bits, the half,
   // two bits below it
-  wire [15:0] by_8 = shift_6[1] ? part_6[23:8] : part_6[15:0];
-  wire [11:0] window = shift_6[0] ? by_8[15:4] : by_8[11:0];
+  wire [11:0] window = shift_6 ? by_8[15:4] : by_8[11:0];
   wire odd = window[3] ^ below_6;
   wire half = window[2] ^ below_6;
-  wire rest = lost_6 || shift_6[1] && part_6[7:0] != {8{below_6}} ||
-      shift_6[0] && by_8[3:0] != {4{below_6}} || window[1:0] != {2{below_6}};
-  wire beyond = vast_6 || !shift_6[1] && part_6[23:16] != 8'd0 || !shift_6[0] && by_8[15:12] != 4'd0;
+  wire rest = lost_6 || shift_6 && by_8[3:0] != {4{below_6}} || window[1:0] != {2{below_6}};
+  wire beyond = vast_6 || !shift_6 && by_8[15:12] != 4'd0;
   // the floor of the value is whole or, with a negative multiplier, -whole = ~whole + 1 where there
   // is no remainder, else ~whole, and then the remainder is what the other one lacks to 1.
   // The step away from zero:
@@ -191,7 +208,7 @@ module activation #(
   wire over = !out32 &&
       (beyond ? !negative : sgn ? !sum[10] && sum[9:7] != 3'b000 : !sum[10] && sum[9:8] != 2'b00);
   always @(posedge clk) begin
-    if (valid[6]) y <= under ? {sgn, 7'd0} : over ? {!sgn, 7'h7f} : sum[7:0];
+    if (valid[7]) y <= under ? {sgn, 7'd0} : over ? {!sgn, 7'h7f} : sum[7:0];
   end
 
 endmodule

@@ -2,11 +2,11 @@
 //
 // post_lane: from a sum of products to a byte, one lane.
 //
-// How it works: zero-point terms (three cycles), batch norm (two), activation (seven). Each
+// How it works: zero-point terms (four cycles), batch norm (four), activation (eight). Each
 // parameter is sampled in the cycle in which its stage needs it. The tables lie in small memories of
 // the lane. The constant is raised by 2^35, so that batch norm multiplies unsigned numbers, and the
 // addend lacks what this adds to the product.
-// Handshake: none, a fixed pipeline of twelve cycles; valid[i] enables stage i. The tables are
+// Handshake: none, a fixed pipeline of sixteen cycles; valid[i] enables stage i. The tables are
 // written while no sum is in flight.
 `resetall
 `timescale 1ns / 1ps
@@ -24,7 +24,7 @@ module post_lane #(
     // clock
     input  wire                     clk,
     // stage enables
-    input  wire [             11:0] valid,
+    input  wire [             15:0] valid,
     // layer: signed output
     input  wire                     sgn,
     // layer: argument of the zero point for multipliers
@@ -42,8 +42,8 @@ module post_lane #(
     input  wire [             35:0] start_8,
     input  wire [             35:0] start_12,
     input  wire [             18:0] less,
-    // stage 0: sums; stage 1: product of the lane, product of the low bits, constant plus 2^35; stage
-    // 2: product of the upper part of the sum of pixels; stage 3: multiplier; stage 4: addend less
+    // stage 0: sums; stage 2: product of the lane, product of the low bits, constant plus 2^35; stage
+    // 3: product of the upper part of the sum of pixels; stage 4: multiplier; stage 6: addend less
     // multiplier * 2^20
     input  wire [             35:0] sum,
     input  wire [             16:0] xsum,
@@ -53,10 +53,10 @@ module post_lane #(
     input  wire [             38:0] high,
     input  wire [             38:0] mul,
     input  wire [             35:0] add,
-    // out32, stage 8: the byte of v that leaves
+    // out32, stage 11: the byte of v that leaves
     input  wire                     out32,
     input  wire [              1:0] plane,
-    // byte after stage 11
+    // byte after stage 15
     output wire [              7:0] y
 );
 
@@ -67,7 +67,7 @@ module post_lane #(
       .MULTIPLY(MULTIPLY)
   ) u_zp (
       .clk       (clk),
-      .valid     (valid[2:0]),
+      .valid     (valid[3:0]),
       .coarse    (coarse),
       .fine      (fine),
       .table_we  (multiple_we),
@@ -86,7 +86,7 @@ module post_lane #(
       .PIECE(PIECE)
   ) u_bn (
       .clk  (clk),
-      .valid(valid[4:3]),
+      .valid(valid[7:4]),
       .alu  (alu),
       .mul  (mul),
       .add  (add),
@@ -98,7 +98,7 @@ module post_lane #(
       .PIECE   (PIECE)
   ) u_act (
       .clk       (clk),
-      .valid     (valid[11:5]),
+      .valid     (valid[15:8]),
       .start_4   (start_4),
       .start_8   (start_8),
       .start_12  (start_12),

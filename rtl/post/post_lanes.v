@@ -11,12 +11,12 @@
 // depthwise layer adds up, have twelve bits; the bits above are multiplied once a y, in the second
 // lane of the y, which then borrows the product of the lower ones from the first, or where there is
 // no second one in zero_point_high.
-// Twelve registers from sums to bytes. SHARE sums may share a lane: then the kernel modules come in
+// Sixteen registers from sums to bytes. SHARE sums may share a lane: then the kernel modules come in
 // that many parts, one a cycle, and the bytes leave together with the last.
 // Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes, and
 // sends no others for SHARE - 1 cycles; the parameters stay that long.
-// Before a layer's first sum load pulses, then all sixteen entries of its table are written;
-// until then the layer before has left.
+// Before a layer's first sum load pulses; from the third cycle after it on all sixteen entries of its
+// table are written; until then the layer before has left.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -76,7 +76,7 @@ module post_lanes #(
     output wire                     idle
 );
 
-  localparam STAGES = 12;
+  localparam STAGES = 16;
   localparam LOW = 12;  // bits of a lane's own sum of pixels: 9 * 255
 
   // ---- parts: lanes and kernel modules of one
@@ -158,7 +158,7 @@ module post_lanes #(
   endgenerate
 
   // the job is lowest of what travels beside; here that of a value whose segment is known
-  wire [`JOB_BITS-1:0] job_8 = meta_q[MW*7+:`JOB_BITS];
+  wire [`JOB_BITS-1:0] job_11 = meta_q[MW*10+:`JOB_BITS];
 
   // ---- tables: what all lanes share. With out32 v leaves: minus 0, times 8, plus 0.
   reg [`SEGMENT_BITS-1:0] segment;
@@ -252,7 +252,7 @@ module post_lanes #(
         wire [38:0] upper = product[51*(N_Y+y)+:39];
         reg  [38:0] upper_q;
         always @(posedge clk) begin
-          if (valid_q[0]) upper_q <= by_lane ? 39'd0 : fine ? {upper[35:0], 3'd0} : upper;
+          if (valid_q[1]) upper_q <= by_lane ? 39'd0 : fine ? {upper[35:0], 3'd0} : upper;
         end
         assign high[39*y+:39] = upper_q;
       end else begin : g_apart
@@ -260,7 +260,7 @@ module post_lanes #(
             .HW(XW - LOW)
         ) u_high (
             .clk   (clk),
-            .valid ({valid_q[0], p_valid}),
+            .valid ({valid_q[1:0], p_valid}),
             .scaled(scaled),
             .x     (x),
             .high  (high[39*y+:39])
@@ -272,8 +272,9 @@ module post_lanes #(
     for (z = 0; z < LZ; z = z + 1) begin : g_z
       localparam integer LANE_0 = z * N_Y;
       wire [PW-1:0] par_1;
-      reg [70:0] bn_2, bn_3;
-      reg [35:0] add_4;
+      reg [70:0] bn_2, bn_3, bn_4;
+      reg [35:0] k_2;
+      reg [35:0] add_5, add_6;
       if (N_Z == 2) begin : g_direct
         localparam [6:0] FIRST = LANE_0[6:0];
         wire [   6:0] slot = one_bank ? 7'd0 : FIRST >> swl;
@@ -290,9 +291,11 @@ module post_lanes #(
             swl[0] ? slots[PW*(LANE_0/32)+:PW] : slots[PW*(LANE_0/16)+:PW];
       end
       always @(posedge clk) begin
-        if (valid_q[0]) bn_2 <= par_1[70:0];
+        if (valid_q[0]) {k_2, bn_2} <= par_1;
         if (valid_q[1]) bn_3 <= bn_2;
-        if (valid_q[2]) add_4 <= {{4{bn_3[70]}}, bn_3[70:39]} - {bn_3[15:0], 20'd0};
+        if (valid_q[2]) bn_4 <= bn_3;
+        if (valid_q[3]) add_5 <= {{4{bn_4[70]}}, bn_4[70:39]} - {bn_4[15:0], 20'd0};
+        if (valid_q[4]) add_6 <= add_5;
       end
       for (y = 0; y < N_Y; y = y + 1) begin : g_y
         localparam I = z * N_Y + y;
@@ -331,12 +334,12 @@ module post_lanes #(
             .xsum         (x),
             .own          (product[51*I+:51]),
             .low          (low),
-            .k            ({!par_1[106], par_1[105:71]}),
+            .k            ({!k_2[35], k_2[34:0]}),
             .high         (high[39*y+:39]),
-            .mul          (bn_3[38:0]),
-            .add          (add_4),
+            .mul          (bn_4[38:0]),
+            .add          (add_6),
             .out32        (out32),
-            .plane        (job_8[`JOB_PLANE]),
+            .plane        (job_11[`JOB_PLANE]),
             .y            (lane_byte[8*I+:8])
         );
       end
@@ -359,7 +362,7 @@ module post_lanes #(
   endgenerate
 
   // the upper parts of the other lanes are the same; two banks need no slots
-  wire unused = &{1'b0, in_xsum, job_8, scaled, product, slots, swl, part_chans, part};
+  wire unused = &{1'b0, in_xsum, job_11, scaled, product, slots, swl, part_chans, part};
 
 endmodule
 

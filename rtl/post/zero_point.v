@@ -8,9 +8,10 @@
 // with three small memories of the multiples of arg_x (zero_point_table). It leaves, and comes back
 // or that of another lane; what sx has above these bits comes as a product from outside. The shift
 // is always 15 and the floor of the complete product: arg_x comes moved up. The multipliers have 36
-// bits for it; where it would be longer it is moved by three bits less, and sx by these. Three
-// registers: multiples or products, their sum, alu.
-// Handshake: none, a fixed pipeline of three cycles; valid enables each stage. Arguments stay and
+// bits for it; where it would be longer it is moved by three bits less, and sx by these. Four
+// registers: sx, multiples or products, their sum, alu. Those in front of and behind a multiplier
+// have no enable, so that they can be the multiplier's own; they settle when the sums do.
+// Handshake: none, a fixed pipeline of four cycles; valid enables each stage. Arguments stay and
 // memories are written while no sum is in flight.
 `resetall
 `timescale 1ns / 1ps
@@ -23,7 +24,7 @@ module zero_point #(
     // clock
     input  wire        clk,
     // stage enables
-    input  wire [ 2:0] valid,
+    input  wire [ 3:0] valid,
     // multipliers: arg_x moved up; sx moves up by three bits
     input  wire [35:0] coarse,
     input  wire        fine,
@@ -34,41 +35,43 @@ module zero_point #(
     // first stage: sum of products, low bits of the sum of pixels (multipliers: up to 17)
     input  wire [35:0] sum,
     input  wire [16:0] xsum,
-    // second stage: product of the lane; bits 12 to 50 of that of the low bits; constant of the channel
+    // third stage: product of the lane; bits 12 to 50 of that of the low bits; constant of the channel
     output wire [50:0] own,
     input  wire [38:0] low,
     input  wire [35:0] k,
-    // third stage: product of the high bits of the sum of pixels, from bit 12 on
+    // fourth stage: product of the high bits of the sum of pixels, from bit 12 on
     input  wire [38:0] high,
-    // result after the third stage
+    // result after the fourth stage
     output reg  [35:0] alu
 );
 
   generate
     if (MULTIPLY != 0) begin : g_multiply
-      // ---- first stage: products of both halves of arg_x
-      wire [16:0] x = fine ? {xsum[13:0], 3'd0} : xsum;
-      wire [34:0] lower_n = x * coarse[17:0];
-      wire signed [17:0] upper_half = coarse[35:18];
+      // ---- first stage: the factors; second stage: products of both halves of arg_x
+      reg [16:0] x;
+      reg [35:0] arg;
+      wire [34:0] lower_n = x * arg[17:0];
+      wire signed [17:0] upper_half = arg[35:18];
       wire signed [17:0] upper_x = {1'b0, x};
       wire signed [35:0] upper_n = upper_half * upper_x;
       reg [34:0] lower;
       reg [32:0] upper;
       always @(posedge clk) begin
-        if (valid[0]) begin
-          lower <= lower_n;
-          upper <= upper_n[32:0];
-        end
+        x     <= fine ? {xsum[13:0], 3'd0} : xsum;
+        arg   <= coarse;
+        lower <= lower_n;
+        upper <= upper_n[32:0];
       end
 
-      // ---- second stage
+      // ---- third stage
       wire [32:0] both = upper + {16'd0, lower[34:18]};
       assign own = {both, lower[17:0]};
 
       wire unused = &{1'b0, upper_n[35:33], table_we, table_addr, table_data};
     end else begin : g_look_up
-      // ---- first stage: a multiple for each digit. Bits 0 to 3 of the first one meet no others and
+      // ---- second stage: a multiple for each digit. Bits 0 to 3 of the first one meet no others and
       // lie below the point where the shift cuts: they are not kept.
+      reg  [11:0] x;
       wire [38:0] m_0;
       wire [42:0] m_1, m_2;
       ram_1r1w_async #(
@@ -79,7 +82,7 @@ module zero_point #(
           .we   (table_we),
           .waddr(table_addr),
           .wdata(table_data[42:4]),
-          .raddr(xsum[3:0]),
+          .raddr(x[3:0]),
           .rdata(m_0)
       );
       ram_1r1w_async #(
@@ -90,7 +93,7 @@ module zero_point #(
           .we   (table_we),
           .waddr(table_addr),
           .wdata(table_data),
-          .raddr(xsum[7:4]),
+          .raddr(x[7:4]),
           .rdata(m_1)
       );
       ram_1r1w_async #(
@@ -101,20 +104,21 @@ module zero_point #(
           .we   (table_we),
           .waddr(table_addr),
           .wdata(table_data),
-          .raddr(xsum[11:8]),
+          .raddr(x[11:8]),
           .rdata(m_2)
       );
       reg [38:0] m_0q;
       reg [42:0] m_1q, m_2q;
       always @(posedge clk) begin
-        if (valid[0]) begin
+        if (valid[0]) x <= xsum[11:0];
+        if (valid[1]) begin
           m_0q <= m_0;
           m_1q <= m_1;
           m_2q <= m_2;
         end
       end
 
-      // ---- second stage: bits 4 to 46 of two digits, bits 8 to 50 of three
+      // ---- third stage: bits 4 to 46 of two digits, bits 8 to 50 of three
       wire [42:0] two = {{4{m_0q[38]}}, m_0q} + m_1q;
       wire [42:0] three = {{4{two[42]}}, two[42:4]} + m_2q;
       assign own = {three[42:4], 12'd0};
@@ -123,21 +127,22 @@ module zero_point #(
     end
   endgenerate
 
-  reg [35:0] sum_q;
+  reg [35:0] sum_q, sum_qq;
   reg [38:0] low_q;  // from bit 12 on
   reg [35:0] sum_k;
   always @(posedge clk) begin
     if (valid[0]) sum_q <= sum;
-    if (valid[1]) begin
+    if (valid[1]) sum_qq <= sum_q;
+    if (valid[2]) begin
       low_q <= low;
-      sum_k <= sum_q + k;
+      sum_k <= sum_qq + k;
     end
   end
 
-  // ---- third stage: from bit 15 on is what the shift leaves
+  // ---- fourth stage: from bit 15 on is what the shift leaves
   wire [38:0] product = low_q + high;
   always @(posedge clk) begin
-    if (valid[2]) alu <= sum_k + product[38:3];
+    if (valid[3]) alu <= sum_k + product[38:3];
   end
 
   wire unused_bits = &{1'b0, product[2:0]};

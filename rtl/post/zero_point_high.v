@@ -5,8 +5,9 @@
 // How it works: in a convolution the sum of pixels does not depend on the output channel, so that
 // what a lane's own tables do not reach, bit 12 and above, is multiplied once a pixel. In a
 // depthwise layer these bits are zero. The product is kept modulo 2^39: with the 12 bits below it
-// these are the 51 bits of which a shift of 15 leaves 36. Two registers: products, sum.
-// Handshake: none, a fixed pipeline of two cycles; valid enables each stage.
+// these are the 51 bits of which a shift of 15 leaves 36. Three registers: factors, products, sum;
+// only the last one has an enable, the others can be the multipliers' own.
+// Handshake: none, a fixed pipeline of three cycles; valid enables the last stage.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -17,13 +18,13 @@ module zero_point_high #(
 ) (
     // clock
     input  wire          clk,
-    // stage enables
-    input  wire [   1:0] valid,
+    // stage enables; the first two stages have none
+    input  wire [   2:0] valid,
     // arg_x moved up
     input  wire [  38:0] scaled,
     // upper bits of the sum
     input  wire [HW-1:0] x,
-    // product after the second stage
+    // product after the third stage
     output reg  [  38:0] high
 );
 
@@ -34,25 +35,27 @@ module zero_point_high #(
   endgenerate
 
   // three partial products: 18, 18 and 3 bits of the multiplier
-  wire [35:0] low_n = {{(18 - HW) {1'b0}}, x} * scaled[17:0];
-  wire [35:0] mid_n = {{(18 - HW) {1'b0}}, x} * scaled[35:18];
-  reg  [34:0] low;
-  reg  [20:0] mid;
-  reg  [ 2:0] top;
+  reg  [HW-1:0] x_q;
+  reg  [  38:0] arg;
+  wire [  35:0] low_n = {{(18 - HW) {1'b0}}, x_q} * arg[17:0];
+  wire [  35:0] mid_n = {{(18 - HW) {1'b0}}, x_q} * arg[35:18];
+  reg  [  34:0] low;
+  reg  [  20:0] mid;
+  reg  [   2:0] top;
 
   always @(posedge clk) begin
-    if (valid[0]) begin
-      low <= low_n[34:0];
-      mid <= mid_n[20:0];
-      top <= (scaled[36] ? x[2:0] : 3'd0) + (scaled[37] ? {x[1:0], 1'b0} : 3'd0) +
-          (scaled[38] ? {x[0], 2'b00} : 3'd0);
-    end
-    if (valid[1]) begin
+    x_q <= x;
+    arg <= scaled;
+    low <= low_n[34:0];
+    mid <= mid_n[20:0];
+    top <= (arg[36] ? x_q[2:0] : 3'd0) + (arg[37] ? {x_q[1:0], 1'b0} : 3'd0) +
+        (arg[38] ? {x_q[0], 2'b00} : 3'd0);
+    if (valid[2]) begin
       high <= {{4'd0, low[34:18]} + mid + {top, 18'd0}, low[17:0]};
     end
   end
 
-  wire unused = &{1'b0, low_n[35], mid_n[35:21]};
+  wire unused = &{1'b0, low_n[35], mid_n[35:21], valid[1:0]};
 
 endmodule
 

@@ -7,7 +7,7 @@
 // arg_x is moved by three less, and what it is multiplied by moves by three (fine). While the
 // activation table is copied, sixteen writes carry the multiples 0 to 15 to the memories of lanes
 // that look products up.
-// Handshake: load begins with multiple 0; each step, from the second cycle after load on, writes
+// Handshake: load begins with multiple 0; each step, from the third cycle after load on, writes
 // one. arg_x and shr_x are stable from load to the end of the layer.
 `resetall
 `timescale 1ns / 1ps
@@ -25,7 +25,7 @@ module zero_point_table (
     // arg_x moved up; the same for multipliers
     output reg  [38:0] scaled,
     output wire [35:0] coarse,
-    output wire        fine,
+    output reg         fine,
     // write port of the lanes
     output reg  [ 3:0] addr,
     output reg  [42:0] data
@@ -34,15 +34,17 @@ module zero_point_table (
   // in two cycles, for arguments that stand still
   wire [26:0] wide = {{3{arg_x[23]}}, arg_x};
   reg  [26:0] lowest;
+  reg         begins;  // a register: load comes from afar
 
-  assign fine   = shr_x < 4'd3;
   assign coarse = fine ? scaled[38:3] : scaled[35:0];
 
   always @(posedge clk) begin
+    fine   <= shr_x < 4'd3;
     lowest <= wide << ~shr_x[1:0];
     scaled <= {{12{lowest[26]}}, lowest} << {~shr_x[3:2], 2'b00};
-    addr   <= load ? 4'd0 : step ? addr + 4'd1 : addr;
-    data   <= load ? 43'd0 : step ? data + {{4{scaled[38]}}, scaled} : data;
+    begins <= load;
+    addr   <= begins ? 4'd0 : step ? addr + 4'd1 : addr;
+    data   <= begins ? 43'd0 : step ? data + {{4{scaled[38]}}, scaled} : data;
   end
 
 endmodule

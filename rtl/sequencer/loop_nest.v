@@ -7,7 +7,9 @@
 // connected layers. The counters are common to all of them: sweep has the pixels, walk_stripe the stripe;
 // here are the reduction step, the unit (a group of output channels, a channel of a depthwise layer or a
 // neuron), tile entry and weight row, each of the latter two with the place it may have to go back to.
-// Entries and rows are running counts, and a layer uses up all that are filled for it.
+// Entries and rows are running counts, and a layer uses up all that are filled for it. That a count is
+// at its last value is found a cycle ahead, from the next value, so that whether an issue can be made,
+// which waits for it, begins at a register.
 // The issue describes the present position, and what it is the last use of.
 // Handshake: start with a stable descriptor; `go` makes the present issue and moves on; running until
 // the last one is made, done a cycle later. Behind it all counters are where a layer starts.
@@ -66,14 +68,15 @@ module loop_nest #(
   wire [14:0] dst = desc[`DESC_DST];
   wire [13:0] out_rows = desc[`DESC_OCS];
 
-  // Mode and limits of the counters, from the cycle after the start on: nothing is issued in it, for no
-  // entry is filled yet. A depthwise layer has one step, and channels for groups.
+  // Mode and limits of the counters, from the cycle after the start on, and what follows from them a
+  // cycle later: nothing is issued in the first three cycles, for no entry is filled yet. A depthwise layer has one step, and channels for groups.
   reg start_q;
   reg dw, rows, vector, groups, held;
   reg [ 1:0] ip;
   reg [17:0] step_end;
   reg [10:0] unit_end;
   reg [ 9:0] line_end;
+  reg [ 3:0] block_end;
   reg [ 5:0] width_end;  // depthwise rows: of the last row of a line
   always @(posedge clk) begin
     start_q   <= start && !rst;
@@ -86,6 +89,7 @@ module loop_nest #(
     step_end  <= new_dw ? 18'd0 : desc[`DESC_S] - 18'd1;
     unit_end  <= (new_dw ? n_c[10:0] : n_g) - 11'd1;
     line_end  <= n_h - 10'd1;
+    block_end <= n_b[3:0];
     width_end <= n_w[5:0] - 6'd1;
   end
 
@@ -101,9 +105,10 @@ module loop_nest #(
   reg [ 1:0] plane;
   wire sweep_end, half_end, stripe_last, in_turns;
   wire [1:0] turns_m1;
-  wire step_last = step == step_end;
-  wire unit_last = &(~(unit ^ unit_end) |{9'd0, g_mask &{2{rows}}});
-  wire block_last = unit_last || (groups && nth == n_b[3:0]);
+  reg step_last, unit_last;
+  reg back_last;  // the first group of the block is the last one
+  reg nth_last;  // of groups, as many as a block has
+  wire block_last = unit_last || nth_last;
   wire row_last;  // depthwise rows: the weight row ends with these channels
   wire [1:0] slots_m1;
 
@@ -135,6 +140,7 @@ module loop_nest #(
       .clk      (clk),
       .rst      (rst),
       .start    (start),
+      .begins   (start_q),
       .rows     (rows),
       .ew       (desc[`DESC_EW]),
       .ip       (ip),
@@ -242,25 +248,58 @@ module loop_nest #(
 
   // ---- the counters
   reg [10:0] block;  // first group of the block
+  reg [10:0] prow;  // parameter row of the unit: whether it is there decides about an issue
+  wire [10:0] unit_n = !go ? unit : move[`MOVE_UNIT_BACK] ? block : move[`MOVE_UNIT_ON] ? unit_next : unit;
+  wire [3:0] nth_next = nth + 4'd1;
   wire [10:0] unit_next = unit + {8'd0, rows ? g_in : 3'd1};
   wire over = go && move[`MOVE_OVER];
   always @(posedge clk) begin
     if (rst || over) begin
       unit  <= 11'd0;
+      prow  <= 11'd0;
       block <= 11'd0;
     end else begin
-      unit  <= !go ? unit : move[`MOVE_UNIT_BACK] ? block : move[`MOVE_UNIT_ON] ? unit_next : unit;
+      unit  <= unit_n;
+      prow  <= groups ? unit_n : unit_n >> ZW;
       block <= (go && move[`MOVE_PASS_END] && stripe_last) ? unit_next : block;
+    end
+  end
+
+  // the last one: of a layer's first, and of the next
+  wire [10:0] same_unit = {9'd0, g_mask & {2{rows}}};
+  wire one_unit = &(~unit_end | same_unit);
+  wire next_unit_last = &(~(unit_next ^ unit_end) | same_unit);
+  always @(posedge clk) begin
+    if (start_q) begin
+      unit_last <= one_unit;
+      back_last <= one_unit;
+      nth_last  <= groups && block_end == 4'd1;
+    end else if (go) begin
+      unit_last <= move[`MOVE_UNIT_BACK] ? back_last : move[`MOVE_UNIT_ON] ? next_unit_last : unit_last;
+      back_last <= (move[`MOVE_PASS_END] && stripe_last) ? next_unit_last : back_last;
+      nth_last <= !move[`MOVE_GROUP_END] ? nth_last :
+          groups && (block_last ? block_end == 4'd1 : nth_next == block_end);
+    end else begin
+      unit_last <= unit_last;
+      back_last <= back_last;
+      nth_last  <= nth_last;
     end
   end
 
   wire [17:0] turn_back = {{16{turns_m1 != 2'd0}}, ~turns_m1 + 2'd1};
   wire step_back = SHARE > 1 && move[`MOVE_BACK];
+  wire [17:0] step_next = step + (step_back ? turn_back : 18'd1);
+  wire one_step = step_end == 18'd0;
+  wire next_step_last = step_back ? turns_m1 == 2'd0 : step_next == step_end;
   always @(posedge clk) begin
     if (rst || (go && move[`MOVE_STEP_CLEAR])) step <= 18'd0;
-    else if (go && (move[`MOVE_STEP_ON] || step_back))
-      step <= step + (step_back ? turn_back : 18'd1);
+    else if (go && (move[`MOVE_STEP_ON] || step_back)) step <= step_next;
     else step <= step;
+  end
+  always @(posedge clk) begin
+    if (start_q || (go && move[`MOVE_STEP_CLEAR])) step_last <= one_step;
+    else if (go && (move[`MOVE_STEP_ON] || step_back)) step_last <= next_step_last;
+    else step_last <= step_last;
   end
 
   always @(posedge clk) begin
@@ -272,39 +311,44 @@ module loop_nest #(
     end else begin
       running <= start || (running && !over);
       done    <= over;
-      nth     <= !(go && move[`MOVE_GROUP_END]) ? nth : block_last ? 4'd1 : nth + 4'd1;
+      nth     <= !(go && move[`MOVE_GROUP_END]) ? nth : block_last ? 4'd1 : nth_next;
       plane   <= !(go && sweep_end) ? plane : move[`MOVE_AGAIN] ? plane + 2'd1 : 2'd0;
     end
   end
 
   // ---- tile entry and weight row
   reg [TW-1:0] entry, stripe_entry;
-  reg jump_q;
+  reg jump_q, jump_qq;  // registers, as a start comes from afar
+  reg [WW-1:0] jump_row;
   reg [WW-1:0] wrow;
   wire [TW-1:0] entry_step = step_back ? turn_back[TW-1:0] : {{(TW - 2) {1'b0}}, two, !two};
   wire [WW-1:0] row_step = step_back ? turn_back[WW-1:0] : {{(WW - 1) {1'b0}}, 1'b1};
   wire [TW-1:0] entry_next = entry + entry_step;
   wire [WW-1:0] row_next = wrow + row_step;
   wire entry_back = go && move[`MOVE_ENTRY_BACK];
-  wire row_back = jump_q || (go && move[`MOVE_ROW_BACK]);
+  wire row_back = jump_qq || (go && move[`MOVE_ROW_BACK]);
   wire entry_on = go && (move[`MOVE_ENTRY_ON] || step_back);
   wire row_on = go && (move[`MOVE_ROW_ON] || step_back);
   wire entry_keep = (go && move[`MOVE_STEP_CLEAR] && !move[`MOVE_ENTRY_BACK]) || over;
   always @(posedge clk) begin
     if (rst) begin
       jump_q       <= 1'b0;
+      jump_qq      <= 1'b0;
       entry        <= {TW{1'b0}};
       stripe_entry <= {TW{1'b0}};
       wrow         <= {WW{1'b0}};
       block_row    <= {WW{1'b0}};
     end else begin
       jump_q       <= jump;
+      jump_qq      <= jump_q;
       entry        <= entry_back ? stripe_entry : entry_on ? entry_next : entry;
       stripe_entry <= entry_keep ? entry_next : stripe_entry;
       wrow         <= row_back ? block_row : row_on ? row_next : wrow;
-      block_row    <= jump ? jump_to : (go && move[`MOVE_ROW_KEEP]) ? row_next : block_row;
+      block_row    <= jump_q ? jump_row : (go && move[`MOVE_ROW_KEEP]) ? row_next : block_row;
     end
   end
+
+  always @(posedge clk) jump_row <= jump_to;
 
   // ---- the issue
   // depthwise rows: the slot of lane 0 is its channel among those of the row
@@ -328,7 +372,7 @@ module loop_nest #(
 
   assign issue[`ISSUE_ENTRY] = entry;
   assign issue[`ISSUE_WROW] = wrow;
-  assign issue[`ISSUE_PROW] = groups ? unit : {{ZW{1'b0}}, channel[10:ZW]};
+  assign issue[`ISSUE_PROW] = prow | {9'd0, slot} >> ZW;
   assign issue[`ISSUE_BANK] = vector ? bank : dw ? channel[ZW-1:0] : {ZW{1'b0}};
   assign issue[`ISSUE_OPENS] = pos == 6'd0;
   assign issue[`ISSUE_ENDS] = sweep_end;

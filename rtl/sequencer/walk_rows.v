@@ -21,9 +21,10 @@ module walk_rows #(
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // layer: start, mode, two maps or one, pitch code, rows of a line, first row and rows of a channel group
+    // layer: start, the cycle after it, mode, two maps or one, pitch code, rows of a line, first row and rows of a channel group
     // of the output, number of the last line
     input  wire                  start,
+    input  wire                  begins,
     input  wire                  rows,
     input  wire                  ew,
     input  wire [           1:0] ip,
@@ -43,7 +44,7 @@ module walk_rows #(
     // is the last one
     output reg  [           3:0] seg,
     output reg  [           9:0] line,
-    output wire                  seg_last,
+    output reg                   seg_last,
     output wire                  line_last,
     output wire                  two,
     output wire                  two_last,
@@ -61,7 +62,6 @@ module walk_rows #(
   wire map_end = sweep_end && seg_last && below;
   wire row_on = map_end ? bank_last || unit_last : halves && half_end && !sweep_end;
 
-  assign seg_last  = seg == seg_end;
   assign line_last = line == line_end;
 
   always @(posedge clk) begin
@@ -69,9 +69,16 @@ module walk_rows #(
       seg  <= 4'd0;
       line <= 10'd0;
     end else begin
-      seg  <= !row_end ? seg : seg_last ? 4'd0 : seg + 4'd1;
+      seg  <= !row_end ? seg : seg_last ? 4'd0 : seg_next;
       line <= (!row_end || !seg_last) ? line : below ? 10'd0 : line + {8'd0, two, !two};
     end
+  end
+
+  // found a cycle ahead
+  wire [3:0] seg_next = seg + 4'd1;
+  wire one_seg = seg_end == 4'd0;
+  always @(posedge clk) begin
+    seg_last <= (begins || (row_end && seg_last)) ? one_seg : row_end ? seg_next == seg_end : seg_last;
   end
 
   generate

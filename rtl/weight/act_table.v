@@ -11,9 +11,10 @@
 // lowest two bits of the shift move the multiplier up, so that a lane shifts by multiples of four.
 // A magnitude of 2^15 becomes half of it and a shift that is one less: 18 bits are enough. With a
 // shift of 0 any distance but 0 is clamped either way.
-// Handshake: load begins the copy (it waits until the table is there); ready is high from twelve
-// cycles before its end to the next load. The last entry is written twelve cycles after ready
-// rose: from an issue of the sequencer its sum needs fourteen to the first table of a lane.
+// Handshake: load begins the copy, a cycle later (it waits until the table is there); ready is high
+// from thirteen cycles before its end to the cycle after the next load. The last entry is written
+// thirteen cycles after ready rose: from an issue of the sequencer its sum needs fifteen to the first
+// table of a lane.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -41,8 +42,9 @@ module act_table (
 
   localparam [4:0] LAST = 5'd17;
   // the rest of the copy does not wait
-  localparam [4:0] EARLY = LAST - 5'd10;
+  localparam [4:0] EARLY = LAST - 5'd11;
 
+  reg begins;  // a register: load comes from afar
   reg copying;
   reg there;
   reg [4:0] count;
@@ -74,17 +76,19 @@ module act_table (
 
   always @(posedge clk) begin
     if (rst) begin
+      begins       <= 1'b0;
       copying      <= 1'b0;
       ready        <= 1'b0;
       there        <= 1'b0;
       count        <= 5'd0;
       tables_freed <= 4'd0;
     end else begin
-      copying      <= load || copying && !(go && last);
-      ready        <= !load && (ready || go && count == EARLY);
+      begins       <= load;
+      copying      <= begins || copying && !(go && last);
+      ready        <= !begins && (ready || go && count == EARLY);
       // a cycle late: the first word is read in it
       there        <= tables_filled != freed_n;
-      count        <= load ? 5'd0 : count_n;
+      count        <= begins ? 5'd0 : count_n;
       tables_freed <= freed_n;
     end
   end

@@ -5,7 +5,8 @@
 // How it works: of each layer the 18 words of the activation table come first, then a batch-norm
 // word for each output channel (table_only: the words are in the buffer already). Tables
 // go to a ring of four, words to the ring of parameter rows.
-// Handshake: start takes a descriptor when busy is low; the stream waits for room. prow_filled
+// Handshake: start takes a descriptor when busy is low, and the layer begins a cycle later; the stream
+// waits for room. prow_filled
 // counts parameter rows, tables_filled tables that are complete.
 `resetall
 `timescale 1ns / 1ps
@@ -32,7 +33,7 @@ module param_loader #(
     input  wire                  start,
     input  wire [`DESC_BITS-1:0] desc,
     input  wire                  table_only,
-    output wire                  busy,
+    output reg                   busy,
     // bias stream of the DMAC
     input  wire                  bias_valid,
     output wire                  bias_ready,
@@ -55,6 +56,9 @@ module param_loader #(
     output wire [          63:0] at_data
 );
 
+  reg           begins;
+  reg           begins_only;
+  reg [   10:0] channels;
   reg           run;
   reg           in_table;
   reg           only;
@@ -110,12 +114,12 @@ module param_loader #(
       prow     <= {PRW{1'b0}};
       bank     <= {ZW{1'b0}};
       table_n  <= 4'd0;
-    end else if (start) begin
+    end else if (begins) begin
       run      <= 1'b1;
       in_table <= 1'b1;
-      only     <= table_only;
+      only     <= begins_only;
       word     <= 5'd0;
-      left     <= desc[`DESC_O];
+      left     <= channels;
       bank     <= {ZW{1'b0}};
     end else if (go) begin
       if (in_table) begin
@@ -132,7 +136,20 @@ module param_loader #(
     end
   end
 
-  assign busy    = run;
+  always @(posedge clk) begin
+    if (rst) begin
+      begins <= 1'b0;
+      busy   <= 1'b0;
+    end else begin
+      begins <= start;
+      busy   <= start || begins || run;
+    end
+  end
+  always @(posedge clk) begin
+    begins_only <= table_only;
+    channels    <= desc[`DESC_O];
+  end
+
   assign bn_we   = go && !in_table;
   assign bn_row  = prow[PAW-1:0];
   assign bn_bank = bank;

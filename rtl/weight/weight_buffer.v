@@ -92,6 +92,19 @@ module weight_buffer #(
   wire        weight_load_starved;
   wire [3:0] tables_filled, tables_freed;
 
+  // rows that are free again, a cycle late: who releases them is far away
+  reg [ WW-1:0] wrow_freed_q;
+  reg [PRW-1:0] prow_freed_q;
+  always @(posedge clk) begin
+    if (rst) begin
+      wrow_freed_q <= {WW{1'b0}};
+      prow_freed_q <= {PRW{1'b0}};
+    end else begin
+      wrow_freed_q <= wrow_freed;
+      prow_freed_q <= prow_freed;
+    end
+  end
+
   weight_loader #(
       .AHB_W       (AHB_W),
       .N_Z         (N_Z),
@@ -114,9 +127,9 @@ module weight_buffer #(
       .kept_valid  (kept_valid),
       .kept_ready  (kept_ready),
       .kept        (kept),
-      .wrow_freed  (wrow_freed),
+      .wrow_freed  (wrow_freed_q),
       .wrow_filled (wrow_filled),
-      .prow_freed  (prow_freed),
+      .prow_freed  (prow_freed_q),
       .w_we        (w_we),
       .w_row       (w_row),
       .w_bank      (w_bank),
@@ -145,7 +158,7 @@ module weight_buffer #(
       .bias_data    (bias_beat[`BEAT_DATA]),
       .bias_off     (bias_beat[`BEAT_OFF]),
       .bias_cnt     (bias_beat[`BEAT_CNT]),
-      .prow_freed   (prow_freed),
+      .prow_freed   (prow_freed_q),
       .prow_filled  (prow_filled),
       .tables_freed (tables_freed),
       .tables_filled(tables_filled),

@@ -14,7 +14,8 @@
 // A product of float16 matrices has no constants, and takes no parameter rows.
 // Rows are a ring: a word waits until its row was released. wrow_filled counts rows whose words
 // are all there.
-// Handshake: start takes a descriptor when busy is low; the stream waits for room.
+// Handshake: start takes a descriptor when busy is low, and the layer begins a cycle later; the stream
+// waits for room.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -45,7 +46,7 @@ module weight_loader #(
     // next layer
     input  wire                     start,
     input  wire [   `DESC_BITS-1:0] desc,
-    output wire                     busy,
+    output reg                      busy,
     // weight stream of the DMAC
     input  wire                     weight_valid,
     output wire                     weight_ready,
@@ -77,11 +78,13 @@ module weight_loader #(
   localparam WB = WEIGHT_BITS;
 
   // ---- layer
+  reg            begins;
   reg            run;
   reg            primed;  // position and size of the first word are there
   reg  [    1:0] mode;
   reg            dw;
   reg            k3;
+  reg            middle;  // a weight a word, on the middle tap
   reg            wide;
   reg            w_xor;
   reg            bare;
@@ -93,7 +96,6 @@ module weight_loader #(
   reg  [   35:0] addc;
   wire           fc_mode = mode == `MODE_FC;
   wire           chan_mode = mode == `MODE_CHAN;
-  wire           middle = dw && !k3;
   wire           words_1 = words == 18'd1;
   wire           words_2 = words == 18'd2;
 
@@ -143,7 +145,7 @@ module weight_loader #(
       row    <= {WW{1'b0}};
       prow   <= {PRW{1'b0}};
       pbank  <= {ZW{1'b0}};
-    end else if (start) begin
+    end else if (begins) begin
       run    <= 1'b1;
       primed <= 1'b0;
       bank   <= {ZW{1'b0}};
@@ -208,6 +210,8 @@ module weight_loader #(
       addc  <= desc[`DESC_ADDC];
     end
   end
+
+  always @(posedge clk) middle <= dw && !k3;
 
   // ---- its weights, in the cycle after go
   wire [8:0] on = ~(9'h1ff << count) & {9{!middle}};  // those that there are, but for one in the middle
@@ -344,7 +348,15 @@ module weight_loader #(
   );
 
   // the layer's arguments stay until its last constant is written
-  assign busy = run || sum_busy;
+  always @(posedge clk) begin
+    if (rst) begin
+      begins <= 1'b0;
+      busy   <= 1'b0;
+    end else begin
+      begins <= start;
+      busy   <= start || begins || run || sum_busy;
+    end
+  end
 
   wire unused = &{1'b0, desc, weights, group_weights, window_weights, wrow_freed, prow_freed, row, prow};
 

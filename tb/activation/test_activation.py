@@ -53,7 +53,7 @@ def expected(table: ActTable, v: int, sgn: bool, rounding: str) -> int:
 
 
 def item(v: int) -> list[dict[str, int]]:
-    return [{"v": v}, *({} for _ in range(6))]
+    return [{"v": v}, *({} for _ in range(7))]
 
 
 async def results(dut, table: ActTable, values: list[int], p_item: float = 1.0) -> list[int]:
@@ -119,7 +119,7 @@ async def planes_of_words(dut) -> None:
         values = [*ends, *(random.randint(LOW, HIGH) >> random.randrange(36) for _ in range(400))]
         cases = [(v, plane) for v in values for plane in range(4)]
         random.shuffle(cases)
-        items = [[{"v": v}, {}, {}, {"plane": plane}, {}, {}, {}] for v, plane in cases]
+        items = [[{"v": v}, {}, {}, {"plane": plane}, {}, {}, {}, {}] for v, plane in cases]
         got = await run_stages(dut, items, "y")
         assert got == [v >> 8 * plane & 0xFF for v, plane in cases]
 

@@ -26,7 +26,7 @@ def number(bits: int, ends: tuple[int, ...]) -> int:
 def item(alu: int, mul: int, shift: int, add: int) -> list[dict[str, int]]:
     """alu comes raised by 2^35; what the raise adds behind the multiplier is off the addend."""
     scaled = mul << (15 - shift)
-    return [{"alu": alu + (1 << 35), "mul": scaled}, {"add": add - (scaled << 20)}]
+    return [{"alu": alu + (1 << 35), "mul": scaled}, {}, {"add": add - (scaled << 20)}, {}]
 
 
 @cocotb.test()

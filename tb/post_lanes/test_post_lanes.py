@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import cocotb
 import numpy as np
 import pytest
-from cocotb.triggers import RisingEdge
+from cocotb.triggers import ClockCycles, RisingEdge
 
 from openkpu.arithmetic.activation import ROUNDINGS, Activation
 from openkpu.arithmetic.params import ActTable, BatchNorm
@@ -19,7 +19,7 @@ from openkpu_tb.core.post_tables import write_table
 from openkpu_tb.simrun import run_bench
 from openkpu_tb.tiers import sizes
 
-CYCLES = 12  # from sums to bytes of their first part
+CYCLES = 16  # from sums to bytes of their first part
 
 
 @dataclass
@@ -125,7 +125,7 @@ def drive(dut, layer: Layer, issue: Issue) -> None:
 
 @cocotb.test()
 async def banks_and_gaps(dut) -> None:
-    """The four ways to find a bank; bytes and what travels beside leave after twelve cycles."""
+    """The four ways to find a bank; bytes and what travels beside leave after sixteen cycles."""
     await reset(dut, "in_valid", "load", "table_we")
     n_y, n_z, width, share = (int(getattr(dut, n).value) for n in ("N_Y", "N_Z", "MW", "SHARE"))
     latency = CYCLES + share - 1
@@ -152,7 +152,7 @@ async def banks_and_gaps(dut) -> None:
         dut.load.value = 1
         await RisingEdge(dut.clk)
         dut.load.value = 0
-        await RisingEdge(dut.clk)
+        await ClockCycles(dut.clk, 2)
         await write_table(dut, layer.table, random.choice((1.0, 0.6)))
         history: list[Issue | None] = [None] * (latency + 1)
         issues = 16

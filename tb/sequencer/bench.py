@@ -23,6 +23,7 @@ from tb.sequencer.reference import PROW_BITS, Array, Issue
 COLUMNS = 9
 ENTRY_FREED = 10  # cycles from an issue until its entry is released: column 8 has read it
 ROW_FREED = ENTRY_FREED + 1  # and the weight row, which is read a cycle later
+FILL = 3  # cycles behind a start in which no entry is filled: the first word takes longer
 DEEP = COLUMNS + 3  # cycles from an issue to the last control of its columns
 INPUTS = ("start", "desc", "prow_base", "keep", "reuse", "tile_filled", "wrow_filled", "row_room")
 INPUTS += ("prow_filled", "act_ready", "skip", "skip_to")
@@ -94,7 +95,7 @@ class Bench:
         self.driven: dict[str, int] = {}
         self.layer: Layer | None = None
         self.at = 0  # number of the layer's next issue
-        self.running = self.young = False  # young: the first cycle of a layer
+        self.running, self.young = False, 0  # young: first cycles of a layer that are left
         self.base = {"tile": 0, "row": 0, "prow": (1 << PROW_BITS) - random.randint(1, 9)}
         self.filled = dict(self.base)
         self.there = {"prow": self.base["prow"]}  # a cycle before
@@ -155,7 +156,7 @@ class Bench:
         before = dict(self.filled)
         for name in room:
             if name == "tile" and (self.young or not self.running):
-                continue  # a fill has a latency of two cycles
+                continue  # a fill has a latency of some cycles
             left = min(room[name], self.limit[name] - self.filled[name])
             self.filled[name] += self._more(name, getattr(supply, name), left)
         self.came = {name for name in before if before[name] != self.filled[name]}
@@ -213,7 +214,7 @@ class Bench:
         if (sends or issue is not None) and not self.running and not self.again:
             self.done = True
         self.since_sums += 1
-        self.young = start is not None
+        self.young = FILL if start is not None else max(0, self.young - 1)
         if start is not None:
             self.layer, self.at, self.running = start, 0, True
             self.act = 0  # the table is copied again

@@ -26,7 +26,7 @@ from tb.weight_buffer.expected import Work, layers, param_rows, wide_layer
 
 COLUMNS = 9
 TABLES = 4  # in the ring
-COPY, EARLY = 21, 12  # cycles from a load and from act_ready to the last entry of a table
+COPY, EARLY = 22, 13  # cycles from a load and from act_ready to the last entry of a table
 CONSTANT = 13  # cycles from a row that is counted to the constants of the channels that end in it
 GROUP = 25  # rows of a group at most
 PATIENCE = 150  # cycles in which nothing moves, then nothing is held back any more
@@ -252,9 +252,9 @@ class Bench(BlockBench):
             assert not last or not self.there or self.cycle == self.since + COPY, "a slow copy"
             self.met["copied at once"] += last and self.there
         ready = int(dut.act_ready.value)
-        if self.loading and self.cycle > self.since:
+        if self.loading and self.cycle > self.since + 1:
             if self.ready_at is None and ready:
-                assert self.cycle > self.since + 1, "ready as soon as it is asked for"
+                assert self.cycle > self.since + 2, "ready as soon as it is asked for"
                 self.ready_at = self.cycle
             assert self.ready_at is None or ready, "no longer ready"
             if self.ready_at is not None and self.cycle == self.ready_at + EARLY:

@@ -27,9 +27,9 @@ FC_LINES = 16  # lines over which the mean is formed
 FC_SHORT = 16  # bytes of a word up to which it requests a third one
 FC_COLUMNS = 3  # elements that fc_serial, which deals words of eight bytes, writes in a cycle
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
-ROW_FREED = 11  # from the last use of a row of weights to the word that may take its place
-TABLE_READY = 11  # from the last word of a table to the issues whose sums need it
-OUTPUT = 28  # from an issue to its job: registers 2, array 12, accumulator 1, lanes 12, queue 1
+ROW_FREED = 12  # from the last use of a row of weights to the word that may take its place
+TABLE_READY = 10  # from the last word of a table to the issues whose sums need it
+OUTPUT = 32  # from an issue to its job: registers 2, array 12, accumulator 1, lanes 16, queue 1
 DRAIN = 3  # from the last word out of the collector to the end of the write
 POOL_DRAIN = 4  # registers of a pool more
 NARROW_DRAIN = 6  # both, where four bytes are written at a time
@@ -51,7 +51,7 @@ class Engine:
         self.issues = 0
         self.now = start + 1  # next issue
         table = front.until(front.tables, front.first_table)
-        self.ready = max(start - 1, table) + TABLE_READY  # sums may leave
+        self.ready = max(start, table) + TABLE_READY  # sums may leave
         # the fill: cycle of its next step; of each entry: there, free again; of a reading the cost
         # of each entry, and the first one
         self.fill = start + FIRST_WORD

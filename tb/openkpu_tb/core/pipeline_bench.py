@@ -58,11 +58,13 @@ async def run_stages(
     output: str,
     *,
     p_item: float = 1.0,
+    holds: bool = True,
 ) -> list[int]:
     """Send ``items`` through a pipeline; returns ``output`` for each.
 
     Port ``valid`` holds the enables of the stages. Inputs of a stage that has no item are noise.
-    Between items the output must hold its value.
+    Between items the output must hold its value; not so where its register has no enable
+    (``holds`` false).
     """
     depth = len(items[0])
     handles = [{name: getattr(dut, name) for name in stage} for stage in items[0]]
@@ -83,7 +85,7 @@ async def run_stages(
         await RisingEdge(dut.clk)
         if history[depth] is not None:
             results.append(int(out_port.value))
-        elif results:
+        elif results and holds:
             assert int(out_port.value) == results[-1], f"{output} moved without an item"
         if len(results) == len(items):
             return results
