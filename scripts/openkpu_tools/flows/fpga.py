@@ -51,8 +51,8 @@ class Target:
 
 
 TARGETS = {
-    "nano_fpga": Target("45k", 75),
-    "lite_fpga": Target("45k", 75),
+    "nano_fpga": Target("45k", 75, folded=True),
+    "lite_fpga": Target("45k", 75, folded=True),
     "compact_fpga": Target("85k", 75, folded=True, placer="static", routed=False),
     "small_fpga": Target("85k", 75),
     "nano_fp16_fpga": Target("85k", 75),
