@@ -5,7 +5,8 @@
 // How it works: the fields are stored as the words arrive: layer_flags has words 0 and 6.
 // layer_sizes says how the layer lies on the array; layer_alu computes and checks the rest, a step a
 // cycle, and begins while words arrive. The first rule that is broken gives the code, in this order:
-// flags, kernel, pool, sizes, addresses, weights; a register has found it a cycle after the last step. Fields that follow from others (layout, totals) are
+// flags, kernel, pool, sizes, addresses, weights; a register has it a cycle after the last step.
+// Fields that follow from others (layout, totals) are
 // derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.

@@ -3,7 +3,8 @@
 // watchdog: ends a run in which nothing moves any more, and says what was waited for.
 //
 // How it works: a counter of cycles without progress, while the device works and does not wait for
-// the host; a register finds out a cycle before that it gets to the limit. At the limit stuck pulses, with what was waited for: the bus first, since everything
+// the host; a register finds out a cycle before that it gets to the limit.
+// At the limit stuck pulses, with what was waited for: the bus first, since everything
 // waits for it in the end; then what the controller waits for. While everything is being dropped
 // (flush) the same counter bounds the wait for the end of the bursts on the bus: at the limit, or
 // at once after stuck, give_up tells the DMAC to go on without the bus.

@@ -5,7 +5,7 @@
 // Address map (haddr[21:0]; the bits above are the decoder's): 0x000000..0x000FFF registers,
 // 0x200000..0x3FFFFF AI RAM (as much of it as there is). How it works: the address phase is
 // registered, for registers and AI RAM apart; the data phase drives one of the two sides with it. Registers:
-// words only, no wait states; whether it is the one of commands, which reaches farthest, is decoded in the
+// words only, no wait states; whether it is a command, which reaches farthest, is decoded in the
 // address phase. AI RAM: bytes, half-words, words; the bus waits until window_ack.
 // An access outside the map, a register access that is not a word, a misaligned one, one wider
 // than 32 bits, or a register that reg_err refuses gets the two-cycle ERROR answer, and has no
@@ -42,11 +42,11 @@ module ahb_slave #(
     output wire        s_ahb_hready_out,
     output wire [ 1:0] s_ahb_hresp,
     output wire [31:0] s_ahb_hrdata,
-    // register side; the address is that of AI_CTRL
+    // register side; the access is a write of AI_CTRL
     output wire        reg_wr,
     output wire        reg_rd,
     output reg  [11:0] reg_addr,
-    output reg         reg_command,
+    output wire        reg_command,
     output wire [31:0] reg_wdata,
     input  wire [31:0] reg_rdata,
     input  wire        reg_err,
@@ -116,10 +116,11 @@ module ahb_slave #(
       size  <= s_ahb_hsize;
     end
   end
+  reg command;
   // the data phase of a register is the cycle after its address phase
   always @(posedge clk) begin
     reg_addr <= s_ahb_haddr[11:0];
-    reg_command <= s_ahb_haddr[11:2] == `REG_AI_CTRL;
+    command  <= s_ahb_hwrite && s_ahb_haddr[11:2] == `REG_AI_CTRL;
   end
 
   // byte lanes of a RAM write
@@ -139,6 +140,7 @@ module ahb_slave #(
 
   assign reg_wr = (state == REGS) && write;
   assign reg_rd = (state == REGS) && !write;
+  assign reg_command = (state == REGS) && command;
   assign reg_wdata = s_ahb_hwdata;
 
   assign window_req = (state == RAM);

@@ -91,7 +91,7 @@
       read_exact : assert (reg_rd == (f_ours && f_begins && f_regs && !f_write));
       //: The register access has the address and data of the transfer.
       if (reg_wr || reg_rd) reg_address : assert (reg_addr == f_addr[11:0] && reg_wdata == s_ahb_hwdata &&
-                 reg_command == (f_addr[11:2] == `REG_AI_CTRL));
+                 reg_command == (reg_wr && f_addr[11:2] == `REG_AI_CTRL));
       //: Rules 26, 29: the AI RAM is asked for legal accesses of its own and nothing else.
       window_exact : assert (window_req == (f_ours && f_ram));
       //: The access to the AI RAM has the address, direction and data of the transfer, and exactly its lanes.

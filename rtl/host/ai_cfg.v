@@ -26,7 +26,7 @@ module ai_cfg #(
     // clock, synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // register access; the address is that of AI_CTRL
+    // register access; it is a write of AI_CTRL
     input  wire                    wr,
     input  wire [            11:0] addr,
     input  wire                    command,
@@ -88,7 +88,7 @@ module ai_cfg #(
   command u_command (
       .clk(clk),
       .rst(rst),
-      .wr(wr && command),
+      .wr(command),
       .wdata(wdata[2:0]),
       .possible(possible),
       .words(words),

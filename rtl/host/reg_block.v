@@ -22,7 +22,7 @@ module reg_block #(
     // clock, synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // register access from the AHB slave; the address is that of AI_CTRL
+    // register access from the AHB slave; it is a write of AI_CTRL
     input  wire                    reg_wr,
     input  wire                    reg_rd,
     input  wire [            11:0] reg_addr,

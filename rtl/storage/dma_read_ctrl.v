@@ -14,7 +14,7 @@
 // written, or beyond the end of the addresses, is not given to the master: `refuse` reports it for a
 // cycle, with the command at cmd. One whose channel fails before it is given is dropped.
 // Handshake: channels wait until their burst is taken, the chosen burst waits for cmd_ready; `hold`
-// stops new bursts and drops the chosen one, `refuse_hold` lets a burst that must be refused wait.
+// drops the chosen burst and those that are taken meanwhile, `refuse_hold` lets a burst that must be refused wait.
 
 `resetall
 `timescale 1ns / 1ps
@@ -70,7 +70,7 @@ module dma_read_ctrl #(
   wire short = cmd[`CMD_BEATS] == 5'd1;
   // nothing is chosen, or it leaves in this cycle
   wire free = chosen ? short && cmd_ready && !refuse_hold : short || cmd_ready;
-  wire go = (rd_any || store_want) && free && !hold;
+  wire go = (rd_any || store_want) && free;
 
   always @* begin
     if (rd_next[0]) begin
@@ -114,7 +114,7 @@ module dma_read_ctrl #(
       chosen <= 1'b0;
     end else begin
       turn   <= go ? !choose_wr : turn;
-      chosen <= go || (chosen && !given && !refuse && !fails && !hold);
+      chosen <= !hold && (go || (chosen && !given && !refuse && !fails));
     end
   end
 

@@ -31,7 +31,7 @@
       f_taken <= 1'b0;
       f_read_last <= 1'b0;
     end else begin
-      f_waits <= f_take || (f_waits && !given && !refuse && !f_dropped);
+      f_waits <= (f_take && !hold) || (f_waits && !given && !refuse && !f_dropped);
       f_taken <= f_take || f_taken;
       if (f_take) f_read_last <= !store_take;
     end
@@ -69,8 +69,8 @@
       if (f_take && f_waits) none_overtaken : assert (given || refuse || f_dropped);
       //: A burst of a channel that fails does not go to the master.
       if (cmd_valid) failed_stays : assert (!(failing >> f_chan & 1));
-      //: Nothing is taken or given while bursts are held.
-      if (hold) held : assert (!cmd_valid && !refuse && !f_take);
+      //: Nothing is given while bursts are held.
+      if (hold) held : assert (!cmd_valid && !refuse);
       //: The order of reads is list, pixel, bias, weight.
       if (rd_take) order : assert (f_sel == 0 || (!rd_want[0] && (f_sel == 3 || (!rd_want[3] &&
           (f_sel == 1 || !rd_want[1])))));

@@ -61,7 +61,7 @@ class Reference:
         else:
             free = self.short or now["ready"]
         winner = None
-        if free and not now["hold"]:
+        if free:
             if store and (not self.wrote_last or not reads):
                 winner = store
             elif reads:
@@ -71,6 +71,7 @@ class Reference:
             "valid": given,
             "refuse": refused,
             "gone": refused or dropped or (given and now["ready"]),
+            "dropped": bool(now["hold"]),  # what is taken now, too
         }
 
     def step(self, said: dict) -> None:
@@ -81,6 +82,8 @@ class Reference:
             self.chosen = said["winner"]
             self.wrote_last = said["winner"].chan == STORE
             self.short = said["winner"].beats == 1
+        if said["dropped"]:
+            self.chosen = None
 
 
 class Bench:

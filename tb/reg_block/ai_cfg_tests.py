@@ -69,7 +69,7 @@ async def starts(bench: Bench, dut) -> None:
         await ReadOnly()
         pulses += int(dut.start_pulse.value)
         await RisingEdge(dut.clk)
-        dut.reg_wr.value = 0
+        dut.reg_wr.value = dut.reg_command.value = 0
     assert pulses == 1 and await bench.read(R.AI_ERR_CODE) == Err.START_BUSY
 
 
@@ -83,12 +83,12 @@ async def starts_in_a_row(bench: Bench, dut) -> None:
         for cycle in range(12):
             write = cycle in (0, distance)
             dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = int(write), R.AI_CTRL, 1
-            dut.reg_command.value = 1
+            dut.reg_command.value = int(write)
             dut.status_busy.value = int(pulses > 0)
             await ReadOnly()
             pulses += int(dut.start_pulse.value)
             await RisingEdge(dut.clk)
-        dut.reg_wr.value = 0
+        dut.reg_wr.value = dut.reg_command.value = 0
         assert pulses == 1, f"{pulses} starts of two that are {distance} cycles apart"
         assert await bench.read(R.AI_ERR_CODE) == Err.START_BUSY, f"{distance} cycles apart"
         dut.status_busy.value = 0
@@ -109,7 +109,7 @@ async def starts_and_resets(bench: Bench, dut) -> None:
                 dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, R.AI_CTRL, order[i]
                 dut.reg_command.value = 1
             else:
-                dut.reg_wr.value = 0
+                dut.reg_wr.value = dut.reg_command.value = 0
             # the controller flushes from the cycle after the pulse on
             dut.status_flushing.value = int(resets > 0 and i < 20)
             dut.status_busy.value = int(i < 20)

@@ -42,13 +42,13 @@ class Bench(BlockBench):
     async def _access(self, strobe, addr: int, data: int) -> tuple[int, int]:
         dut = self.dut
         strobe.value, dut.reg_addr.value, dut.reg_wdata.value = 1, addr, data
-        dut.reg_command.value = int(addr & ~3 == R.AI_CTRL)
+        dut.reg_command.value = int(strobe is dut.reg_wr and addr & ~3 == R.AI_CTRL)
         await ReadOnly()
         value, error = dut.reg_rdata.value, int(dut.reg_err.value)
         await RisingEdge(dut.clk)
         # without a strobe they mean nothing
         strobe.value, dut.reg_addr.value = 0, random.getrandbits(12)
-        dut.reg_command.value = random.getrandbits(1)
+        dut.reg_command.value = 0
         dut.reg_wdata.value = random.getrandbits(32)
         return value, error
 
