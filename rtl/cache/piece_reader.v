@@ -75,7 +75,7 @@ module piece_reader #(
   assign unload_req = asking && room;
   reg by_plane;
   always @(posedge clk) by_plane <= words;
-  assign chan_end   = step && walk_chan_end;
+  assign chan_end = step && walk_chan_end;
 
   byte_walk #(
       .PLANES(1)

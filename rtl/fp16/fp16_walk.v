@@ -128,15 +128,15 @@ module fp16_walk #(
     end else begin : g_part
       localparam integer NB = $clog2(UNITS);
       reg [NB-1:0] req_unit;
-      reg [NB*READ-1:0] units;
-      wire [NB*(READ+1)-1:0] units_next = {units, req_unit};
-      wire [NB-1:0] asked_unit = units[NB*READ-1-:NB];
+      reg [NB*READ-1:0] numbers;
+      wire [NB*(READ+1)-1:0] numbers_next = {numbers, req_unit};
+      wire [NB-1:0] asked_unit = numbers[NB*READ-1-:NB];
       always @(posedge clk) begin
         if (go) req_unit <= addr[PB-1:UB];
         else req_unit <= req_unit;
-        units <= units_next[NB*READ-1:0];
+        numbers <= numbers_next[NB*READ-1:0];
       end
-      wire unused_unit = &{1'b0, units_next};
+      wire unused_unit = &{1'b0, numbers_next};
       for (i = 0; i < MINE; i = i + 1) begin : g_unit
         localparam [NB-1:0] I = i;
         wire [NB-1:0] at = asked_unit | I;

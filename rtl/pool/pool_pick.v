@@ -261,7 +261,7 @@ module pool_pick #(
     end
   endgenerate
 
-  wire unused = &{1'b0, spread, picked, apart, kw_m1, lower};
+  wire unused = &{1'b0, in_piece, spread, picked, apart, kw_m1, lower};
 
 endmodule
 
