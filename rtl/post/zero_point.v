@@ -57,7 +57,8 @@ module zero_point #(
       reg [34:0] lower;
       reg [32:0] upper;
       always @(posedge clk) begin
-        x     <= fine ? {xsum[13:0], 3'd0} : xsum;
+        // (no choice: of that synthesis makes a reset of the lowest bits, which the others do not have)
+        x     <= ({xsum[13:0], 3'd0} & {17{fine}}) | (xsum & ~{17{fine}});
         arg   <= coarse;
         lower <= lower_n;
         upper <= upper_n[32:0];

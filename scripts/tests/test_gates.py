@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from openkpu.checkout import ROOT
 from openkpu_tb import simrun
 from openkpu_tools.flows import dsp_registers, eda, equivalence, fpga, gates
 from scripts.tests.checkouts import ran
@@ -247,6 +248,35 @@ def test_registers_in_multipliers(box: tuple[Path, dict], tmp_path: Path) -> Non
     found = box_run(box, tmp_path, module)
     assert found["wrong"] == 0 and found["missed"] == 0, found
     assert dsp_registers.fold_registers(module) == 0
+
+
+@pytest.mark.parametrize(
+    ("top", "folder", "changes", "parts"),
+    [
+        # four products of batch norm, two of the zero point, two of the activation
+        ("post_lane", "post", "-set MULTIPLY 1", 8 * [set(PARTS)]),
+        # operands stay where a product is gated, and the product becomes zero: two controls
+        ("mac_unit", "mac", "", [{"OUTPUT"}]),
+    ],
+)
+def test_registers_of_the_data_path(
+    top: str, folder: str, changes: str, parts: list[set[str]], tmp_path: Path
+) -> None:
+    """A lane's multipliers have registers on both sides that move, the array's have one behind."""
+    rtl = ROOT / "rtl"
+    files = [*sorted((rtl / folder).glob("*.v")), rtl / "lib" / "ram_1r1w_async.v"]
+    steps = [f"read_verilog -I{rtl / 'include'} {' '.join(map(str, files))}"]
+    steps += [f"chparam {changes} {top}"] if changes else []
+    steps += [fpga.MAP.replace("openkpu_top", top), "write_json top.json"]
+    equivalence.yosys_log(steps, tmp_path, "map")
+    module = json.loads((tmp_path / "top.json").read_text())["modules"][top]
+    dsp_registers.fold_registers(module)
+    found = [
+        {part for part in PARTS if f"REG_{part}_CLK" in cell["parameters"]}
+        for cell in module["cells"].values()
+        if cell["type"] == "MULT18X18D"
+    ]
+    assert found == parts
 
 
 def test_order_of_cells(box: tuple[Path, dict]) -> None:
