@@ -300,6 +300,8 @@ async def around_a_refusal(n: Neighbours) -> None:
             """Layer 1 is refused: in the first list, or in the second, which differs from it."""
             n.log.clear()
             n.silent, n.array_time, n.list_bytes = {"seq_done"}, 60, None
+            if failure.chan == LIST:  # the words read before the beat that failed are in the FIFO
+                n.list_rate = 1.0
             net = Network(n, LAYERS, 2, network_layers(LAYERS, 0))
             spoilt = b"".join(
                 arg.encode().astype("<u8").tobytes() for arg in (net.layers[0], bad, net.layers[2])
