@@ -397,7 +397,7 @@ module loop_nest #(
   };
   assign issue[`ISSUE_FREE_ROWS] = move[`MOVE_FREE_ROWS];
 
-  wire unused = &{1'b0, desc, n_c, n_b, n_o, n_w, dst, out_rows, pos_0, line, g_in, turn_back};
+  wire unused = &{1'b0, desc, n_c, n_b, n_o, n_w, dst, out_rows, pos_0, line, g_in, turn_back, channel};
 
 endmodule
 
