@@ -184,7 +184,10 @@ class Backdoor:
         await self.command(LOAD_RAM)
 
     async def read_ram(self, row: int, rows: int) -> Known:
-        """Whole rows of the AI RAM, and which bytes are unknown."""
+        """Whole rows of the AI RAM, and which bytes are unknown.
+
+        A write of the last three cycles may still be in front of the memory (docs/architecture.md 5).
+        """
         self._fits("rows of the AI RAM", row, rows, self.ram_rows)
         width = self.path_bytes
         first, last = row * 64 // width, (64 * (row + rows) - 1) // width
