@@ -43,9 +43,11 @@ def expect(file: Path, name: str, baseline: bool) -> None:
 
 
 def keep_figures(file: Path, name: str, figures: dict[str, Any]) -> None:
-    """Record ``figures`` of a configuration; figures without a new value stay as they are."""
+    """Record ``figures`` of a configuration; figures without a new value stay as they are, those
+    that are None go."""
     known = load_figures(file)
-    known[name] = known.get(name, {}) | figures
+    merged = known.get(name, {}) | figures
+    known[name] = {title: value for title, value in merged.items() if value is not None}
     file.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
