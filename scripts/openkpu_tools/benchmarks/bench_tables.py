@@ -209,7 +209,7 @@ def clocks() -> dict[str, float]:
         silicon_record.load_figures(asic.BASELINE),
     )
     nano = placed["nano_fpga"]
-    return {"nano_fpga": nano.get("mhz", nano.get("mhz_placed")), "k210": cells["k210"]["mhz"]}
+    return {"nano_fpga": nano.get("mhz") or nano["mhz_placed"], "k210": cells["k210"]["mhz"]}
 
 
 def quantised_table(found: Found) -> list[str]:
