@@ -33,6 +33,7 @@ OUTPUT = 32  # from an issue to its job: registers 2, array 12, accumulator 1, l
 DRAIN = 3  # from the last word out of the collector to the end of the write
 POOL_DRAIN = 4  # registers of a pool more
 NARROW_DRAIN = 6  # both, where four bytes are written at a time
+JOB_NARROW = 5  # there: cycles of a job at least, in which the next one's first row is formed
 JOB_ROW = 4  # there: from the first bytes of a job to its first read, while others come
 PLACES_NARROW = 3  # there: stripes that a channel's part of the collector has
 PLACES = 16  # stripes that a channel's part of the collector has for depthwise rows
@@ -157,7 +158,7 @@ class Engine:
         there = end + self.output
         if self.shape.narrow:
             first = there - (count - 1) * self.shape.config.post_share + JOB_ROW
-            self.last = max(there + behind, max(first, self.last) + words)
+            self.last = max(there + behind, max(first, self.last) + max(words, JOB_NARROW))
         else:
             self.last = max(there, self.last) + words
         self.released.append(self.last)
