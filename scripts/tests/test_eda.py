@@ -111,7 +111,7 @@ def test_placing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert slowest["to"] == "q" and sum(slowest["boxes"].values()) == pytest.approx(slowest["ns"])
 
 
-@pytest.mark.parametrize(("name", "flip_flops"), [("nano_fpga", 8), ("compact_fpga", 0)])
+@pytest.mark.parametrize(("name", "flip_flops"), [("small_fpga", 8), ("nano_fpga", 0)])
 def test_folded(
     name: str, flip_flops: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
