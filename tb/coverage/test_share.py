@@ -31,6 +31,8 @@ pytestmark = pytest.mark.nightly  # every part is tested elsewhere on every push
 
 SEED = 1
 EVERYTHING = dataclasses.replace(configs.load_config("small"), sum_planes=1, fp16_lanes=4)
+# the circuits of arrays with few lanes, and of pixels with one lane
+NARROW = dataclasses.replace(configs.load_config("nano"), post_share=2)
 
 
 def of_every_kind(rng: np.random.Generator, limits: Limits, count: int) -> list[VectorLayer]:
@@ -50,9 +52,10 @@ def list_case(rng: np.random.Generator, config: Config, number: int, *, pairs: b
     return case_of(config, f"list {number}", "stream", network, each, rng)
 
 
-def test_random_layers() -> None:
+@pytest.mark.parametrize("config", [EVERYTHING, NARROW], ids=["everything", "narrow"])
+def test_random_layers(config: Config) -> None:
     """By the host, as lists and in streams, on a quiet and on a disturbed bus."""
-    check("verilator", EVERYTHING, draw_cases(EVERYTHING, SEED, layers=14, networks=5), SEED)
+    check("verilator", config, draw_cases(config, SEED, layers=14, networks=5), SEED)
 
 
 def test_layers_alone() -> None:
