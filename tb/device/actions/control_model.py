@@ -64,6 +64,8 @@ class State:
     fifo: tuple[int, ...] = ()
     inside: tuple[int, ...] = ()
     hold: bool = False
+    # it has, while a layer was being discarded: the hold lasts until that layer's end
+    acked: bool = False
     # a run has ended, with an error or without, and its transfers are still being dropped
     draining: bool = False
     # results that were written, in order; False: a reset may have cut them off
@@ -148,8 +150,8 @@ class Histories:
         bad = s.hold or any(n in self.bad_layers for n in s.inside)
         if s.fifo and not s.flushed:
             head, rest = s.fifo[0], s.fifo[1:]
-            if bad:
-                yield replace(s, fifo=rest)  # discarded
+            if bad:  # discarded
+                yield replace(s, fifo=rest, hold=s.hold and not s.acked, acked=False)
             if not s.hold:
                 yield replace(s, fifo=rest, inside=(*s.inside, head))
         if s.inside:
@@ -243,6 +245,8 @@ class Histories:
             yield replace(s, shut=True)
         elif name == "AI_ERR_CODE":
             yield replace(s, err=0, hold=False)
+            if s.hold and s.fifo:
+                yield replace(s, err=0, acked=True)
         elif address == FIFO_CTRL:
             if value & CFG_FIFO:
                 yield replace(s, flushed=False)
@@ -326,6 +330,7 @@ IDLE = {
     "fifo": (),
     "inside": (),
     "hold": False,
+    "acked": False,
     "draining": False,
 }
 # fields that are registers; registers that a busy device accepts as multiples of a bus word only
