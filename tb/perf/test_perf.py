@@ -50,7 +50,7 @@ async def count_all(
     clear: float,
     start: dict[str, int] | None = None,
 ) -> dict[str, int]:
-    """Random causes and events, counted a cycle later; a counter chosen anew each cycle is right."""
+    """Random causes and events, counted a cycle later; a counter chosen each cycle is right."""
     count = dict(start or dict.fromkeys(NAMES, 0))
     lanes = int(dut.LANES.value)
     nothing = dict.fromkeys(FLAGS, 0), [0] * 9, [0] * 9

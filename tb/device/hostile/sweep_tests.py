@@ -198,7 +198,8 @@ class Sweep:
             ran = dict(s.layers)
             want = [(n if ran[n] else ANY) if n in ran else UNTOUCHED for n in range(len(maps))]
             pairs = zip([*self.leaves(s), *want], [*slots, *maps], strict=True)
-            return not s.occupied and s.calc == calc and all(w in (ANY, got) for w, got in pairs)
+            idle = not s.occupied and not s.acked
+            return idle and s.calc == calc and all(w in (ANY, got) for w, got in pairs)
 
         if watcher.histories.keep(fits):
             return ""

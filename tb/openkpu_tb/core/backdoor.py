@@ -186,7 +186,7 @@ class Backdoor:
     async def read_ram(self, row: int, rows: int) -> Known:
         """Whole rows of the AI RAM, and which bytes are unknown.
 
-        A write of the last three cycles may still be in front of the memory (docs/architecture.md 5).
+        A write of the last three cycles may not be in the memory yet (docs/architecture.md 5).
         """
         self._fits("rows of the AI RAM", row, rows, self.ram_rows)
         width = self.path_bytes
