@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from openkpu.arithmetic.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
@@ -349,6 +349,7 @@ ANY = st.one_of(
 OPTIONS = ("o", "kernel", "pool", "depthwise", "fc", "eight_bit", "per_load", "src", "dst")
 
 
+@example((1, 1, 1), {"o": 1, "kernel": 1, "fp16": 1, "o_row_wid": None})
 @given(
     st.tuples(*[st.integers(1, 70) | ANY] * 3),
     st.dictionaries(st.sampled_from([*OPTIONS, "ram_rows", "stride", *FIELDS]), ANY, max_size=4),

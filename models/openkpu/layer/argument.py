@@ -120,7 +120,8 @@ class LayerArg(LayerFields):
             raise LayerError("BAD_POOL", f"pool type {pool} is not one of 0..9")
         oh, ow = (1, 1) if fc else pooled_size(pool, h, w)
         if fields.get("fp16"):
-            oh, ow = fields.pop("o_col_high", oh), fields.pop("o_row_wid", ow)
+            oh = whole_number("o_col_high", fields.pop("o_col_high", oh))
+            ow = whole_number("o_row_wid", fields.pop("o_row_wid", ow))
         if oh < 1 or ow < 1:
             raise LayerError("BAD_SIZE", f"pool {pool} leaves nothing of a {h} x {w} map")
         planes = 4 if fields.get("out32") else 1
