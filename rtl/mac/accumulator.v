@@ -40,8 +40,8 @@ module accumulator #(
     // layer: finished sums are kept; those of the next place leave once more
     input  wire            keeps,
     input  wire            in_again,
-    // the step of the next cycle is a first one; sums of the array with the issue they belong to: place of the sums, step, end of the group,
-    // position in the 64-pixel row, description of the group
+    // the step of the next cycle is a first one; sums of the array with the issue they belong to: place of
+    // the sums, step, end of the group, position in the 64-pixel row, description of the group
     input  wire            next_first,
     input  wire            in_valid,
     input  wire [L*PW-1:0] in_psum,

@@ -69,7 +69,8 @@ module loop_nest #(
   wire [13:0] out_rows = desc[`DESC_OCS];
 
   // Mode and limits of the counters, from the cycle after the start on, and what follows from them a
-  // cycle later: nothing is issued in the first three cycles, for no entry is filled yet. A depthwise layer has one step, and channels for groups.
+  // cycle later: nothing is issued in the first three cycles, for no entry is filled yet. A depthwise
+  // layer has one step, and channels for groups.
   reg start_q;
   reg dw, rows, vector, groups, held;
   reg [ 1:0] ip;

@@ -21,8 +21,8 @@ module walk_rows #(
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // layer: start, the cycle after it, mode, two maps or one, pitch code, rows of a line, first row and rows of a channel group
-    // of the output, number of the last line
+    // layer: start, the cycle after it, mode, two maps or one, pitch code, rows of a line, first row and
+    // rows of a channel group of the output, number of the last line
     input  wire                  start,
     input  wire                  begins,
     input  wire                  rows,

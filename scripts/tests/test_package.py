@@ -36,7 +36,6 @@ OF_A_CHECKOUT = (
 )
 NUMPY = ("numpy==1.26.*", "numpy")
 OTHER = ("3.11", "3.12", "3.13")
-PYENV = Path.home() / ".pyenv" / "versions"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "-q"]
 
 LAYER = """
@@ -60,6 +59,15 @@ import sys
 from openkpu_tools.commands.sim import main
 sys.exit(main(["--sim", "icarus", "--config", "nano", "--vectors", {vector!r}]))
 """
+
+
+def python_of(version: str) -> str | Path | None:
+    """An interpreter: of pyenv, whose commands find none that is not selected, or of the PATH."""
+    if pyenv := shutil.which("pyenv"):
+        root = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=True).stdout
+        for found in sorted(Path(root.strip()).glob(f"versions/{version}.*/bin/python3")):
+            return found
+    return shutil.which(f"python{version}")
 
 
 @pytest.fixture(scope="module")
@@ -256,9 +264,7 @@ def test_other_interpreters(version: str, numpy: str, wheel: Path, tmp_path: Pat
     """The oldest and the newest Python and numpy that are named, in an empty environment."""
     if version == "3.13" and numpy != "numpy":
         pytest.skip("numpy 1.26 is older than Python 3.13")
-    pyenv = [str(path) for path in PYENV.glob(f"{version}.*/bin/python3")]
-    interpreter = next(iter([*pyenv, *filter(None, [shutil.which(f"python{version}")])]), None)
-    if interpreter is None:
+    if (interpreter := python_of(version)) is None:
         pytest.skip(f"no Python {version} here")
     venv = tmp_path / "venv"
     ran(interpreter, "-m", "venv", venv)

@@ -64,12 +64,12 @@ module tb_top #(
   parameter PROBE = 0,
   // 1: the checkers of rules are there
   parameter CHECK = 1,
-  // 32-bit words of storage, another number up to MOST_STORE by plusarg (ahb_fabric); layers whose counters are recorded; half a clock period in ns
+  // 32-bit words of storage, another number up to MOST_STORE by plusarg (ahb_fabric); layers whose
+  // counters are recorded; half a clock period in ns
   parameter STORE_DEPTH = 65536,
   parameter PERF_DEPTH = 4096,
   parameter HALF = 5
 );
-  localparam COUNTERS = 14;
   // wait states that a transfer of the host may have: a bus of channels that stall adds its own
 `ifdef AXI
   localparam HOST_WAIT = 400;
@@ -134,46 +134,33 @@ module tb_top #(
 `ifdef AXI
   wire [31:0] l_awaddr;
   wire [2:0] l_awprot;
-  wire l_awvalid;
-  wire l_awready;
+  wire l_awvalid, l_awready;
   wire [31:0] l_wdata;
   wire [3:0] l_wstrb;
-  wire l_wvalid;
-  wire l_wready;
-  wire l_bvalid;
-  wire l_bready;
+  wire l_wvalid, l_wready, l_bvalid, l_bready;
   wire [1:0] l_bresp;
   wire [31:0] l_araddr;
   wire [2:0] l_arprot;
-  wire l_arvalid;
-  wire l_arready;
+  wire l_arvalid, l_arready;
   wire [31:0] l_rdata;
   wire [1:0] l_rresp;
-  wire l_rvalid;
-  wire l_rready;
+  wire l_rvalid, l_rready;
   wire [31:0] f_awaddr;
   wire [7:0] f_awlen;
   wire [2:0] f_awsize;
-  wire f_awvalid;
-  wire f_awready;
+  wire f_awvalid, f_awready;
   wire [AHB_W-1:0] f_wdata;
   wire [AHB_W/8-1:0] f_wstrb;
-  wire f_wlast;
-  wire f_wvalid;
-  wire f_wready;
+  wire f_wlast, f_wvalid, f_wready;
   wire [1:0] f_bresp;
-  wire f_bvalid;
-  wire f_bready;
+  wire f_bvalid, f_bready;
   wire [31:0] f_araddr;
   wire [7:0] f_arlen;
   wire [2:0] f_arsize;
-  wire f_arvalid;
-  wire f_arready;
+  wire f_arvalid, f_arready;
   wire [AHB_W-1:0] f_rdata;
   wire [1:0] f_rresp;
-  wire f_rlast;
-  wire f_rvalid;
-  wire f_rready;
+  wire f_rlast, f_rvalid, f_rready;
   wire [31:0] rnd;
   // what a bus of one master has not
   assign {m_hbusreq, m_hlock, m_hgrant, m_hready, m_hresp, m_hsize, m_hburst, m_hprot} = 16'd0;
@@ -200,8 +187,8 @@ module tb_top #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH),
     .PARAM_CHANS(PARAM_CHANS), .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES),
-    .KEEP_WEIGHTS(KEEP_WEIGHTS), .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .OUT32(OUT32), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
-    .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH),
+    .KEEP_WEIGHTS(KEEP_WEIGHTS), .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .OUT32(OUT32),
+    .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS), .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH),
     .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH), .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE), .PERF(PERF)
   ) u_axi (
     .clk(clk), .rst(rst), .irq(irq), .m_axi_bid(1'b0), .m_axi_rid(1'b0), .m_axi_awid(), .m_axi_arid(),
@@ -388,36 +375,14 @@ module tb_top #(
 `else
   wire        layer_done = `DUT.u_control.layer_done & ~rst; // at power-up it may be anything
 `endif
-  reg  [63:0] perf_rec [0:RECORDS*COUNTERS-1];
-  reg  [31:0] perf_count = 32'd0;
-`ifndef NETLIST
-  localparam MACS_W = $clog2(9 * N_Y * N_Z + 1) + 5;  // lowest bits of two counters
-  generate
-    if (PERF != 0) begin : g_perf
-      reg [58:0] perf_upper;  // of a counter, what it is owed added
-      integer    k;
-      always @(posedge clk)
-        if (layer_done === 1'b1 && perf_count < RECORDS)
-          for (k = 0; k < COUNTERS; k = k + 1) begin
-            perf_upper =
-                (`DUT.u_host.g_perf.u_perf.held[k] ? `DUT.u_host.g_perf.u_perf.u_copy.mem[k] : 59'd0)
-                + {58'd0, `DUT.u_host.g_perf.u_perf.owed[k]};
-            perf_rec[perf_count * COUNTERS + k] <= (k == 2 || k == 3)
-                ? {perf_upper[63-MACS_W:0], `DUT.u_host.g_perf.u_perf.low_macs[MACS_W*(k-2) +: MACS_W]}
-                : {perf_upper, `DUT.u_host.g_perf.u_perf.low_16[5*k +: 5]};
-          end
-    end else begin : g_no_perf  // that of finished inferences alone
-      integer k;
-      always @(posedge clk)
-        if (layer_done === 1'b1 && perf_count < RECORDS)
-          for (k = 0; k < COUNTERS; k = k + 1)
-            perf_rec[perf_count * COUNTERS + k] <= (k == 10) ? {32'd0, `DUT.u_host.g_none.inferences} : 64'd0;
-    end
-  endgenerate
-  always @(posedge clk) begin
-    if (bd_go && bd_cmd == 4'd6)                    perf_count <= 32'd0;
-    else if (layer_done === 1'b1 && perf_count < RECORDS) perf_count <= perf_count + 32'd1;
-  end
+  wire [31:0] perf_count;
+`ifdef NETLIST
+  assign perf_count = 32'd0;
+`else
+  tb_perf #(.N_Y(N_Y), .N_Z(N_Z), .PERF(PERF), .RECORDS(RECORDS)) u_perf (
+    .clk(clk), .layer_done(layer_done === 1'b1), .forget(bd_go && bd_cmd == 4'd6),
+    .dump(bd_go && bd_cmd == 4'd5), .count(perf_count)
+  );
 `endif
 
   // for the functional coverage: {from a task list, descriptor} of the layer that ended last
@@ -448,7 +413,6 @@ module tb_top #(
       4'd3: $readmemh("ai_ram_in.hex", `DUT.u_cache.u_ai_ram.mem);
       4'd4: $writememh("ai_ram_out.hex", `DUT.u_cache.u_ai_ram.mem, bd_lo, bd_hi);
 `endif
-      4'd5: $writememh("perf_out.hex", perf_rec, 0, perf_count * COUNTERS - 1);
       4'd7: $writememh("beats_out.hex", u_fabric.rec, bd_lo, bd_hi);
 `ifdef VERILATOR
       4'd9: begin
