@@ -109,6 +109,13 @@ def test_sizes_of_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         f"{page.name}:3: 123 characters, expected at most 120",
     ]
     page.unlink()
+    (tmp_path / "README.md").write_text("a\n")
+    (tmp_path / "rtl" / "mac").mkdir(parents=True)
+    (tmp_path / "rtl" / "mac" / "box.v").write_text(f"wire a;\n// {long}\n")
+    assert check_pages.main([], tmp_path) == 1
+    expected = f"{Path('rtl/mac/box.v')}:2: 124 characters, expected at most 120\n"
+    assert capsys.readouterr().out == expected
+    (tmp_path / "rtl" / "mac" / "box.v").unlink()
     (tmp_path / "README.md").write_text(("y" * 100 + "\n") * 92)
     assert check_pages.main([], tmp_path) == 1
     assert "README.md: 9292 bytes, expected at most 9216" in capsys.readouterr().out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Size and words of the pages: the README is one screen, and a line of prose has at most 120
+"""Size and words of the pages: the README is one screen, and a line of prose or RTL has at most 120
 characters; pages, comments and docstrings have none of the words that WORDS lists.
 
 Tables and code blocks are no prose. Prints one line for each fault; exit status 1 when there is
@@ -54,6 +54,15 @@ def prose(file: Path, text: str) -> Iterator[str]:
             yield f"{file}:{number}: {len(line)} characters, expected at most {PROSE}"
 
 
+def rtl_lines(root: Path) -> Iterator[str]:
+    """Lines of the RTL that are too long: the formatter breaks no comment."""
+    for file in sorted(root.glob("rtl/**/*.v")):
+        name = file.relative_to(root)
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if len(line) > PROSE:
+                yield f"{name}:{number}: {len(line)} characters, expected at most {PROSE}"
+
+
 def written(text: str, suffix: str) -> Iterator[tuple[int, str]]:
     """Number and text of the lines of a page, of the comments and docstrings of a module."""
     if suffix == ".md":
@@ -79,6 +88,7 @@ def main(argv: list[str] | None = None, root: Path = check_links.ROOT) -> int:
     """Run the command; returns the exit status."""
     command.Parser(prog="check-pages", description=__doc__).parse_args(argv)
     found = list(readme(root))
+    found += rtl_lines(root)
     for file in check_links.texts(root):
         text = (root / file).read_text(encoding="utf-8")
         if file.suffix == ".md" and file not in WRITTEN:
