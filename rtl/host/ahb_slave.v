@@ -4,16 +4,16 @@
 //
 // Address map (haddr[21:0]; the bits above are the decoder's): 0x000000..0x000FFF registers,
 // 0x200000..0x3FFFFF AI RAM (as much of it as there is). How it works: the address phase is
-// registered, for registers and AI RAM apart; the data phase drives one of the two sides with it. Registers:
-// words only, no wait states; whether it is a command, which reaches farthest, is decoded in the
-// address phase. AI RAM: bytes, half-words, words; the bus waits until window_ack.
+// registered, and the data phase drives one of the two sides with it. Registers: words only, no wait
+// states; they get the address in the address phase already and register its decode. A command, which
+// reaches farthest, is decoded here. AI RAM: bytes, half-words, words; the bus waits until window_ack.
 // An access outside the map, a register access that is not a word, a misaligned one, one wider
 // than 32 bits, or a register that reg_err refuses gets the two-cycle ERROR answer, and has no
 // side effect; so does a user's write (HPROT[1] = 0) where only privileged ones are taken. IDLE and
 // BUSY are answered OKAY at once and have none either.
-// Handshake: reg_wr and reg_rd are one-cycle strobes, reg_rdata and reg_err answer in the same
-// cycle. window_req is high up to and including the cycle of window_ack; if it is high in the cycle
-// after, that is a new access.
+// Handshake: reg_wr and reg_rd are one-cycle strobes, reg_next has their word address in the cycle
+// before, reg_rdata and reg_err answer in the same cycle. window_req is high up to and including the
+// cycle of window_ack; if it is high in the cycle after, that is a new access.
 
 `resetall
 `timescale 1ns / 1ps
@@ -42,10 +42,10 @@ module ahb_slave #(
     output wire        s_ahb_hready_out,
     output wire [ 1:0] s_ahb_hresp,
     output wire [31:0] s_ahb_hrdata,
-    // register side; the access is a write of AI_CTRL
+    // register side; word address of the next cycle's access; the access is a write of AI_CTRL
     output wire        reg_wr,
     output wire        reg_rd,
-    output reg  [11:0] reg_addr,
+    output wire [ 9:0] reg_next,
     output wire        reg_command,
     output wire [31:0] reg_wdata,
     input  wire [31:0] reg_rdata,
@@ -118,10 +118,8 @@ module ahb_slave #(
   end
   reg command;
   // the data phase of a register is the cycle after its address phase
-  always @(posedge clk) begin
-    reg_addr <= s_ahb_haddr[11:0];
-    command  <= s_ahb_hwrite && s_ahb_haddr[11:2] == `REG_AI_CTRL;
-  end
+  assign reg_next = s_ahb_haddr[11:2];
+  always @(posedge clk) command <= s_ahb_hwrite && reg_next == `REG_AI_CTRL;
 
   // byte lanes of a RAM write
   reg [3:0] strobes;

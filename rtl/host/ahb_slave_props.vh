@@ -63,12 +63,14 @@
   wire [3:0] f_lanes = (f_size == 0) ? 4'd1 << f_addr[1:0] : (f_size == 1) ? 4'd3 << f_addr[1:0] : 4'd15;
   // the cycle before
   reg f_waited = 1'b0;
+  reg [9:0] f_next;
   reg f_acked;
   reg [57:0] f_window;
   wire [57:0] f_now = {window_we, window_addr, window_wstrb};
   always @(posedge clk) begin
     f_waited <= !rst && window_req && !window_ack;
     f_window <= f_now;
+    f_next <= reg_next;
   end
 
   always @(posedge clk) begin
@@ -90,7 +92,7 @@
       //: Rules 26, 29: a register is read in the first cycle of a legal register read and only then.
       read_exact : assert (reg_rd == (f_ours && f_begins && f_regs && !f_write));
       //: The register access has the address and data of the transfer.
-      if (reg_wr || reg_rd) reg_address : assert (reg_addr == f_addr[11:0] && reg_wdata == s_ahb_hwdata &&
+      if (reg_wr || reg_rd) reg_address : assert (f_next == f_addr[11:2] && reg_wdata == s_ahb_hwdata &&
                  reg_command == (reg_wr && f_addr[11:2] == `REG_AI_CTRL));
       //: Rules 26, 29: the AI RAM is asked for legal accesses of its own and nothing else.
       window_exact : assert (window_req == (f_ours && f_ram));

@@ -8,7 +8,8 @@
 // that is kept: the first one since the last acknowledgement. It stays until AI_ERR_CODE is written,
 // the next accepted start, or a soft reset. A set wins over a clear in the same cycle. Events of the
 // controller count only while no reset is pending: what happened before a reset leaves no trace.
-// Handshake: wr strobes with addr, rdata in the same cycle; all outputs to the core are registered
+// Handshake: wr strobes, next has its word address in the cycle before, rdata in the same cycle, zero for
+// other addresses; all outputs to the core are registered
 // levels and one-cycle pulses.
 `resetall
 `timescale 1ns / 1ps
@@ -26,9 +27,9 @@ module ai_cfg #(
     // clock, synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // register access; it is a write of AI_CTRL
+    // register access, word address of the next cycle's; it is a write of AI_CTRL
     input  wire                    wr,
-    input  wire [            11:0] addr,
+    input  wire [             9:0] next,
     input  wire                    command,
     input  wire [            31:0] wdata,
     output wire [            31:0] rdata,
@@ -61,15 +62,31 @@ module ai_cfg #(
   localparam [31:0] MAGIC = 32'h5550_4B4F;
   localparam [31:0] CONFIG = {OW[7:0], N_Z[7:0], N_Y[7:0], N_X[7:0]};
 
-  wire [9:0] word = addr[11:2];
-
   wire accept, start, soft_reset, pending, occupied, at_work, stopping, start_busy, bad_config, possible;
   wire inference_hit, guard_hit, refused, locked, npix_taken;
   wire [7:0] number;
   wire [31:0] inference_rdata, guard_rdata, watchdog;
 
-  wire own_hit = word >= `REG_AI_CNN_MODE && word <= `REG_AI_ERR_ADDR || word == `REG_AI_ID ||
-      word == `REG_AI_CONFIG;
+  // the word that is accessed
+  reg at_done, at_status, at_int_status, at_int_mask, at_err_code, at_err_info;
+  reg at_err_addr, at_id, at_config;
+  reg own_hit;
+  wire [8:0] chosen = {
+    next == `REG_AI_CNN_DONE,
+    next == `REG_AI_STATUS,
+    next == `REG_AI_INT_STATUS,
+    next == `REG_AI_INT_MASK,
+    next == `REG_AI_ERR_CODE,
+    next == `REG_AI_ERR_INFO,
+    next == `REG_AI_ERR_ADDR,
+    next == `REG_AI_ID,
+    next == `REG_AI_CONFIG
+  };
+  always @(posedge clk) begin
+    {at_done, at_status, at_int_status, at_int_mask, at_err_code, at_err_info,
+        at_err_addr, at_id, at_config} <= chosen;
+    own_hit <= chosen != 9'd0 || next == `REG_AI_CTRL;
+  end
   assign hit = own_hit || inference_hit || guard_hit;
 
   // ---- events: none of before a reset, but the registers move on if they do so in its cycle
@@ -79,7 +96,7 @@ module ai_cfg #(
   wire inf_done = events[`EVENT_INF_DONE] && heard;
   wire error = events[`EVENT_ERROR] && heard;
 
-  wire ack = wr && word == `REG_AI_ERR_CODE;
+  wire ack = wr && at_err_code;
   assign host[`HOST_START] = start;
   assign host[`HOST_SOFT_RESET] = soft_reset;
   assign host[`HOST_ACK] = ack;
@@ -115,7 +132,7 @@ module ai_cfg #(
       .clk(clk),
       .rst(rst),
       .wr(wr),
-      .addr(addr),
+      .next(next),
       .wdata(wdata),
       .rdata(inference_rdata),
       .hit(inference_hit),
@@ -138,7 +155,7 @@ module ai_cfg #(
       .clk(clk),
       .rst(rst),
       .wr(wr),
-      .addr(addr),
+      .next(next),
       .wdata(wdata),
       .rdata(guard_rdata),
       .hit(guard_hit),
@@ -158,7 +175,7 @@ module ai_cfg #(
   reg [7:0] fault_code;
   wire fresh = accept || reset_now;
   wire err_clear = ack || fresh;
-  wire [1:0] int_clear = (wr && word == `REG_AI_INT_STATUS) ? wdata[1:0] : 2'd0;
+  wire [1:0] int_clear = (wr && at_int_status) ? wdata[1:0] : 2'd0;
   wire err_any = kept_code != 8'd0;
   wire [31:0] info = {number, 1'b0, err[`ERR_WAITS], 1'b0, err[`ERR_STREAM], 6'd0, err[`ERR_LAYER]};
 
@@ -187,10 +204,10 @@ module ai_cfg #(
       kept_info <= 32'd0;
       kept_addr <= 32'd0;
     end else begin
-      done <= inf_done || (done && !fresh && !(wr && word == `REG_AI_CNN_DONE && wdata[0]));
+      done <= inf_done || (done && !fresh && !(wr && at_done && wdata[0]));
       int_status[0] <= inf_done || (int_status[0] && !int_clear[0] && !fresh);
       int_status[1] <= fault || (int_status[1] && !int_clear[1] && !err_clear);
-      int_mask <= (wr && word == `REG_AI_INT_MASK) ? wdata[1:0] : int_mask;
+      int_mask <= (wr && at_int_mask) ? wdata[1:0] : int_mask;
       if (fault && (err_clear || !err_any)) begin
         kept_code <= fault_code;
         kept_info <= error ? info : 32'd0;
@@ -204,24 +221,15 @@ module ai_cfg #(
   end
 
   // ---- reads
-  reg [31:0] own_rdata;
-  always @* begin
-    case (word)
-      `REG_AI_CNN_DONE:   own_rdata = {31'd0, done};
-      `REG_AI_STATUS:     own_rdata = {status[31:7], npix_taken, status[5:2], err_any, occupied};
-      `REG_AI_INT_STATUS: own_rdata = {30'd0, int_status};
-      `REG_AI_INT_MASK:   own_rdata = {30'd0, int_mask};
-      `REG_AI_ERR_CODE:   own_rdata = {24'd0, kept_code};
-      `REG_AI_ERR_INFO:   own_rdata = kept_info;
-      `REG_AI_ERR_ADDR:   own_rdata = kept_addr;
-      `REG_AI_ID:         own_rdata = MAGIC;
-      `REG_AI_CONFIG:     own_rdata = CONFIG;
-      default:            own_rdata = 32'd0;
-    endcase
-  end
-  assign rdata = inference_hit ? inference_rdata : guard_hit ? guard_rdata : own_rdata;
+  wire [31:0] seen_status = {status[31:7], npix_taken, status[5:2], err_any, occupied};
+  // a sum of words, at most one of them chosen
+  assign rdata = {31'd0, done & at_done} | (seen_status & {32{at_status}}) |
+      {30'd0, int_status & {2{at_int_status}}} | {30'd0, int_mask & {2{at_int_mask}}} |
+      {24'd0, kept_code & {8{at_err_code}}} | (kept_info & {32{at_err_info}}) |
+      (kept_addr & {32{at_err_addr}}) | (MAGIC & {32{at_id}}) | (CONFIG & {32{at_config}}) |
+      inference_rdata | guard_rdata;
 
-  wire unused = &{1'b0, addr[1:0], status[6], status[1:0], state, events};
+  wire unused = &{1'b0, status[6], status[1:0], state, events};
 
 endmodule
 

@@ -5,7 +5,8 @@
 //
 // How it works: registers. Once AI_LOCK is set, only the hardware reset opens the windows again; a
 // write to one of them is ignored and reported. The DMAC compares each burst with the windows.
-// Handshake: wr strobes with addr, rdata in the same cycle; locked is a pulse in the cycle of wr.
+// Handshake: wr strobes, next has its word address in the cycle before, rdata in the same cycle, zero for
+// other addresses; locked is a pulse in the cycle of wr.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -16,12 +17,12 @@ module guard_regs (
     // clock, synchronous reset
     input  wire                   clk,
     input  wire                   rst,
-    // register access
+    // register access, word address of the next cycle's
     input  wire                   wr,
-    input  wire [           11:0] addr,
+    input  wire [            9:0] next,
     input  wire [           31:0] wdata,
-    output reg  [           31:0] rdata,
-    output wire                   hit,
+    output wire [           31:0] rdata,
+    output reg                    hit,
     // a write to a window was ignored
     output wire                   locked,
     // windows in blocks of 1 KiB; limit of the watchdog in cycles
@@ -31,8 +32,20 @@ module guard_regs (
 
   localparam [31:0] WATCHDOG_DEFAULT = 32'h0010_0000;
 
-  wire [9:0] word = addr[11:2];
-  assign hit = word >= `REG_AI_READ_FIRST && word <= `REG_AI_WATCHDOG;
+  // the word that is accessed
+  reg at_read_first, at_read_last, at_write_first, at_write_last, at_lock, at_watchdog;
+  wire [5:0] chosen = {
+    next == `REG_AI_READ_FIRST,
+    next == `REG_AI_READ_LAST,
+    next == `REG_AI_WRITE_FIRST,
+    next == `REG_AI_WRITE_LAST,
+    next == `REG_AI_LOCK,
+    next == `REG_AI_WATCHDOG
+  };
+  always @(posedge clk) begin
+    {at_read_first, at_read_last, at_write_first, at_write_last, at_lock, at_watchdog} <= chosen;
+    hit <= chosen != 6'd0;
+  end
 
   reg  [21:0] read_first;
   reg  [21:0] read_last;
@@ -40,7 +53,7 @@ module guard_regs (
   reg  [21:0] write_last;
   reg         lock;
 
-  wire        windows = word >= `REG_AI_READ_FIRST && word <= `REG_AI_WRITE_LAST;
+  wire        windows = at_read_first || at_read_last || at_write_first || at_write_last;
   wire        set = wr && !lock;
   assign locked = wr && windows && lock;
   assign guard[`GUARD_READ_FIRST] = read_first;
@@ -57,29 +70,19 @@ module guard_regs (
       lock        <= 1'b0;
       watchdog    <= WATCHDOG_DEFAULT;
     end else begin
-      read_first  <= (set && word == `REG_AI_READ_FIRST) ? wdata[31:10] : read_first;
-      read_last   <= (set && word == `REG_AI_READ_LAST) ? wdata[31:10] : read_last;
-      write_first <= (set && word == `REG_AI_WRITE_FIRST) ? wdata[31:10] : write_first;
-      write_last  <= (set && word == `REG_AI_WRITE_LAST) ? wdata[31:10] : write_last;
-      lock        <= (wr && word == `REG_AI_LOCK && wdata[0]) || lock;
-      watchdog    <= (wr && word == `REG_AI_WATCHDOG) ? wdata : watchdog;
+      read_first  <= (set && at_read_first) ? wdata[31:10] : read_first;
+      read_last   <= (set && at_read_last) ? wdata[31:10] : read_last;
+      write_first <= (set && at_write_first) ? wdata[31:10] : write_first;
+      write_last  <= (set && at_write_last) ? wdata[31:10] : write_last;
+      lock        <= (wr && at_lock && wdata[0]) || lock;
+      watchdog    <= (wr && at_watchdog) ? wdata : watchdog;
     end
   end
 
-  always @* begin
-    case (word)
-      `REG_AI_READ_FIRST:  rdata = {read_first, 10'd0};
-      `REG_AI_READ_LAST:   rdata = {read_last, 10'd0};
-      `REG_AI_WRITE_FIRST: rdata = {write_first, 10'd0};
-      `REG_AI_WRITE_LAST:  rdata = {write_last, 10'd0};
-      `REG_AI_LOCK:        rdata = {31'd0, lock};
-      `REG_AI_WATCHDOG:    rdata = watchdog;
-      default:             rdata = 32'd0;
-    endcase
-  end
-
-  // all registers are words
-  wire unused = &{1'b0, addr[1:0]};
+  // a sum of words, at most one of them chosen
+  assign rdata = {read_first & {22{at_read_first}}, 10'd0} | {read_last & {22{at_read_last}}, 10'd0} |
+      {write_first & {22{at_write_first}}, 10'd0} | {write_last & {22{at_write_last}}, 10'd0} |
+      {31'd0, lock & at_lock} | (watchdog & {32{at_watchdog}});
 
 `ifdef FORMAL_guard_regs
   `include "guard_regs_props.vh"

@@ -6,6 +6,7 @@
 
   (* anyconst *) reg [9:0] f_word;
   reg f_began = 1'b0;
+  reg [9:0] f_at;  // the word that is accessed
   reg f_lock;
   reg [31:0] f_value;
   wire f_window = f_word >= `REG_AI_READ_FIRST && f_word <= `REG_AI_WRITE_LAST;
@@ -15,20 +16,21 @@
   reg [31:0] f_watchdog;
   always @(posedge clk) begin
     f_began <= f_began || rst;
+    f_at <= next;
     f_wrote <= wr || rst;
     f_guard <= guard;
     f_watchdog <= watchdog;
-    f_lock <= !rst && (f_lock || (wr && word == `REG_AI_LOCK && wdata[0]));
+    f_lock <= !rst && (f_lock || (wr && f_at == `REG_AI_LOCK && wdata[0]));
     if (rst) f_value <= (f_word == `REG_AI_READ_LAST || f_word == `REG_AI_WRITE_LAST) ? 32'hFFFFFC00 :
         f_word == `REG_AI_WATCHDOG ? WATCHDOG_DEFAULT : 32'd0;
-    else if (wr && word == f_word && !(f_window && f_lock))
+    else if (wr && f_at == f_word && !(f_window && f_lock))
       f_value <= (wdata & f_bits) | (f_word == `REG_AI_LOCK ? f_value : 32'd0);
   end
 
   always @(posedge clk) begin
     if (f_began && !rst) begin
       //: A register reads as what was written to it, reserved bits as 0, and no write elsewhere changes it.
-      if (word == f_word && hit) reads_back : assert (rdata == f_value);
+      if (f_at == f_word && hit) reads_back : assert (rdata == f_value);
       //: Addresses of other registers read as 0.
       if (!hit) others_zero : assert (rdata == 0);
       //: Nothing changes without a write.
@@ -36,7 +38,12 @@
       //: Once locked, no window changes until the reset.
       if (f_locked_before) lock_holds : assert (lock && guard == f_guard);
       //: A write to a window that is locked is reported.
-      reported : assert (locked == (wr && f_lock && word >= `REG_AI_READ_FIRST && word <= `REG_AI_WRITE_LAST));
+      reported : assert (locked == (wr && f_lock && f_at >= `REG_AI_READ_FIRST && f_at <= `REG_AI_WRITE_LAST));
+      //: (invariant) The decode is that of the address of the cycle before.
+      decode : assert ({hit, at_watchdog, at_lock, at_write_last, at_write_first, at_read_last, at_read_first} == {
+          f_at >= `REG_AI_READ_FIRST && f_at <= `REG_AI_WATCHDOG, f_at == `REG_AI_WATCHDOG, f_at == `REG_AI_LOCK,
+          f_at == `REG_AI_WRITE_LAST, f_at == `REG_AI_WRITE_FIRST, f_at == `REG_AI_READ_LAST,
+          f_at == `REG_AI_READ_FIRST});
       //: (invariant) The lock is as the host set it.
       lock_model : assert (lock == f_lock);
       //: (invariant) The tracked register holds the model's value.

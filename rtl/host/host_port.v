@@ -71,7 +71,7 @@ module host_port #(
 );
 
   wire reg_wr, reg_rd, reg_err;
-  wire [11:0] reg_addr;
+  wire [9:0] reg_next;
   wire reg_command;
   wire [31:0] reg_wdata, reg_rdata;
   wire [ 3:0] perf_index;
@@ -98,7 +98,7 @@ module host_port #(
       .s_ahb_hrdata(s_ahb_hrdata),
       .reg_wr(reg_wr),
       .reg_rd(reg_rd),
-      .reg_addr(reg_addr),
+      .reg_next(reg_next),
       .reg_command(reg_command),
       .reg_wdata(reg_wdata),
       .reg_rdata(reg_rdata),
@@ -121,7 +121,7 @@ module host_port #(
       .rst(rst),
       .reg_wr(reg_wr),
       .reg_rd(reg_rd),
-      .reg_addr(reg_addr),
+      .reg_next(reg_next),
       .reg_command(reg_command),
       .reg_wdata(reg_wdata),
       .reg_rdata(reg_rdata),

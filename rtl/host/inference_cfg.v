@@ -14,7 +14,8 @@
 // AI_CNN_MODE and AI_INF_LEFT act at once: they say whether another inference follows.
 // A result address or stride that is no multiple of the bus word is refused while occupied, so that
 // a start has to check them only once.
-// Handshake: wr strobes with addr, rdata in the same cycle; accept, npix_take, inf_next are pulses.
+// Handshake: wr strobes, next has its word address in the cycle before, rdata in the same cycle, zero for
+// other addresses; accept, npix_take, inf_next are pulses.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -28,12 +29,12 @@ module inference_cfg #(
     // clock, synchronous reset
     input  wire                 clk,
     input  wire                 rst,
-    // register access
+    // register access, word address of the next cycle's
     input  wire                 wr,
-    input  wire [         11:0] addr,
+    input  wire [          9:0] next,
     input  wire [         31:0] wdata,
-    output reg  [         31:0] rdata,
-    output wire                 hit,
+    output wire [         31:0] rdata,
+    output reg                  hit,
     // weight width that the host has set; AI_WATCHDOG
     input  wire                 eight_bit,
     input  wire [         31:0] watchdog,
@@ -58,9 +59,28 @@ module inference_cfg #(
 
   localparam OW = $clog2(AHB_W / 8);
 
-  wire [9:0] word = addr[11:2];
-  assign hit = word == `REG_AI_CNN_MODE || word == `REG_AI_TAKEN_ADR ||
-      (word >= `REG_AI_PIX_ADR && word <= `REG_AI_RES_STRIDE);
+  // the word that is accessed
+  reg at_mode, at_pix, at_npix, at_wgt, at_bias, at_list, at_len;
+  reg at_res, at_left, at_pix_stride, at_res_stride, at_taken;
+  wire [11:0] chosen = {
+    next == `REG_AI_CNN_MODE,
+    next == `REG_AI_PIX_ADR,
+    next == `REG_AI_NPIX_ADR,
+    next == `REG_AI_WGT_ADR,
+    next == `REG_AI_BIAS_ADR,
+    next == `REG_AI_LIST_ADR,
+    next == `REG_AI_LIST_LEN,
+    next == `REG_AI_RES_ADR,
+    next == `REG_AI_INF_LEFT,
+    next == `REG_AI_PIX_STRIDE,
+    next == `REG_AI_RES_STRIDE,
+    next == `REG_AI_TAKEN_ADR
+  };
+  always @(posedge clk) begin
+    {at_mode, at_pix, at_npix, at_wgt, at_bias, at_list, at_len,
+        at_res, at_left, at_pix_stride, at_res_stride, at_taken} <= chosen;
+    hit <= chosen != 12'd0;
+  end
 
   // as the host sees them
   reg  [ 1:0] mode;
@@ -97,14 +117,13 @@ module inference_cfg #(
 
   // ---- writes
   wire unaligned = wdata[OW-1:0] != {OW{1'b0}};
-  wire aligned_word = word == `REG_AI_RES_ADR || word == `REG_AI_RES_STRIDE;
-  assign refused = wr && aligned_word && unaligned && occupied;
-  wire wr_mode = wr && word == `REG_AI_CNN_MODE;
-  wire wr_pix = wr && word == `REG_AI_PIX_ADR;
-  wire wr_npix = wr && word == `REG_AI_NPIX_ADR;
-  wire wr_res = wr && word == `REG_AI_RES_ADR && !refused;
-  wire wr_left = wr && word == `REG_AI_INF_LEFT;
-  wire wr_res_stride = wr && word == `REG_AI_RES_STRIDE && !refused;
+  assign refused = wr && (at_res || at_res_stride) && unaligned && occupied;
+  wire wr_mode = wr && at_mode;
+  wire wr_pix = wr && at_pix;
+  wire wr_npix = wr && at_npix;
+  wire wr_res = wr && at_res && !refused;
+  wire wr_left = wr && at_left;
+  wire wr_res_stride = wr && at_res_stride && !refused;
   assign possible = mode != 2'd0 && listed && res[OW-1:0] == {OW{1'b0}} &&
       res_stride[OW-1:0] == {OW{1'b0}};
 
@@ -137,17 +156,17 @@ module inference_cfg #(
       mode <= wr_mode ? wdata[1:0] : fall_back ? 2'd1 : mode;
       if (wr_pix || pix_moves) pix <= wr_pix ? wdata : next_pix;
       if (wr_npix || npix_moves) npix <= wr_npix ? wdata : npix + pix_stride;
-      wgt <= (wr && word == `REG_AI_WGT_ADR) ? wdata : wgt;
-      bias <= (wr && word == `REG_AI_BIAS_ADR) ? wdata : bias;
-      list <= (wr && word == `REG_AI_LIST_ADR) ? wdata : list;
-      list_len <= (wr && word == `REG_AI_LIST_LEN) ? wdata[9:0] : list_len;
-      listed <= (wr && word == `REG_AI_LIST_LEN) ? wdata[9:0] != 10'd0 : listed;
+      wgt <= (wr && at_wgt) ? wdata : wgt;
+      bias <= (wr && at_bias) ? wdata : bias;
+      list <= (wr && at_list) ? wdata : list;
+      list_len <= (wr && at_len) ? wdata[9:0] : list_len;
+      listed <= (wr && at_len) ? wdata[9:0] != 10'd0 : listed;
       if (wr_res || inf_next) res <= wr_res ? wdata : next_res;
       if (wr_left || (inf_next && some_left)) begin
         inf_left  <= wr_left ? wdata : inf_left - 32'd1;
         some_left <= wr_left ? wdata != 32'd0 : !last;
       end
-      pix_stride <= (wr && word == `REG_AI_PIX_STRIDE) ? wdata : pix_stride;
+      pix_stride <= (wr && at_pix_stride) ? wdata : pix_stride;
       res_stride <= wr_res_stride ? wdata : res_stride;
     end
   end
@@ -183,26 +202,11 @@ module inference_cfg #(
     end
   end
 
-  always @* begin
-    case (word)
-      `REG_AI_CNN_MODE:   rdata = {30'd0, mode};
-      `REG_AI_PIX_ADR:    rdata = pix;
-      `REG_AI_NPIX_ADR:   rdata = npix;
-      `REG_AI_WGT_ADR:    rdata = wgt;
-      `REG_AI_BIAS_ADR:   rdata = bias;
-      `REG_AI_LIST_ADR:   rdata = list;
-      `REG_AI_LIST_LEN:   rdata = {22'd0, list_len};
-      `REG_AI_RES_ADR:    rdata = res;
-      `REG_AI_INF_LEFT:   rdata = inf_left;
-      `REG_AI_PIX_STRIDE: rdata = pix_stride;
-      `REG_AI_RES_STRIDE: rdata = res_stride;
-      `REG_AI_TAKEN_ADR:  rdata = taken;
-      default:            rdata = 32'd0;
-    endcase
-  end
-
-  // all registers are words
-  wire unused = &{1'b0, addr[1:0]};
+  // a sum of words, at most one of them chosen
+  assign rdata = {30'd0, mode & {2{at_mode}}} | (pix & {32{at_pix}}) | (npix & {32{at_npix}}) |
+      (wgt & {32{at_wgt}}) | (bias & {32{at_bias}}) | (list & {32{at_list}}) |
+      {22'd0, list_len & {10{at_len}}} | (res & {32{at_res}}) | (inf_left & {32{at_left}}) |
+      (pix_stride & {32{at_pix_stride}}) | (res_stride & {32{at_res_stride}}) | (taken & {32{at_taken}});
 
 `ifdef FORMAL_inference_cfg
   `include "inference_cfg_props.vh"

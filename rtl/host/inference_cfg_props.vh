@@ -6,13 +6,14 @@
 
   (* anyconst *) reg [9:0] f_word;
   reg f_began = 1'b0;
+  reg [9:0] f_at;  // the word that is accessed
   reg [31:0] f_value;  // what the host wrote last, 0 after the reset
   reg f_moved = 1'b0;  // the device may have moved the register on since
   // registers that the device moves on: at a change of inference, the mode at a start too
   wire f_moves = f_word == `REG_AI_CNN_MODE || f_word == `REG_AI_PIX_ADR || f_word == `REG_AI_NPIX_ADR ||
       f_word == `REG_AI_RES_ADR || f_word == `REG_AI_INF_LEFT || f_word == `REG_AI_TAKEN_ADR;
   wire [31:0] f_bits = f_word == `REG_AI_CNN_MODE ? 32'd3 : f_word == `REG_AI_LIST_LEN ? 32'h3FF : 32'hFFFFFFFF;
-  wire f_taken = wr && word == f_word && !refused && f_word != `REG_AI_TAKEN_ADR;
+  wire f_taken = wr && f_at == f_word && !refused && f_word != `REG_AI_TAKEN_ADR;
   reg f_still;  // no start and no change of inference in the cycle before
   reg [`CFG_BITS-1:0] f_cfg;
   reg [31:0] f_watchdog;
@@ -20,6 +21,7 @@
   reg [31:0] f_res, f_res_stride;
   always @(posedge clk) begin
     f_began <= f_began || rst;
+    f_at <= next;
     f_still <= !rst && !accept && !inf_next && !npix_take;
     f_cfg <= cfg;
     f_inf_next <= !rst && inf_next;
@@ -42,9 +44,9 @@
   always @(posedge clk) begin
     if (f_began && !rst) begin
       //: A register reads as what was written to it, reserved bits as 0, until the device moves it on.
-      if (word == f_word && hit && !f_moved) reads_back : assert (rdata == f_value);
+      if (f_at == f_word && hit && !f_moved) reads_back : assert (rdata == f_value);
       //: Reserved bits read as 0, always.
-      if (word == f_word) reserved_zero : assert ((rdata & ~f_bits) == 0);
+      if (f_at == f_word) reserved_zero : assert ((rdata & ~f_bits) == 0);
       //: Addresses of other registers read as 0.
       if (!hit) others_zero : assert (rdata == 0);
       //: What the inference at work uses changes at a start and at a change of inference only.
@@ -54,10 +56,17 @@
       //: The next result goes behind the last one by the stride, or to where the host said.
       if (f_inf_next) next_result : assert (cfg[`CFG_RES_ADR] == (f_res_own ? f_res : f_res + f_res_stride));
       //: A misaligned result address or stride is refused while the device is occupied.
-      refusal : assert (refused == (wr && occupied && (word == `REG_AI_RES_ADR || word == `REG_AI_RES_STRIDE) &&
+      refusal : assert (refused == (wr && occupied && (f_at == `REG_AI_RES_ADR || f_at == `REG_AI_RES_STRIDE) &&
           wdata[OW-1:0] != 0));
       //: A start is possible only with a mode, a list, and aligned results.
       if (possible) start_legal : assert (mode != 0 && list_len != 0 && res[OW-1:0] == 0 && res_stride[OW-1:0] == 0);
+      //: (invariant) The decode is that of the address of the cycle before.
+      decode : assert ({hit, at_taken, at_mode, at_res_stride, at_pix_stride, at_left, at_res, at_len, at_list, at_bias,
+          at_wgt, at_npix, at_pix} == {f_at == `REG_AI_CNN_MODE || f_at == `REG_AI_TAKEN_ADR ||
+          (f_at >= `REG_AI_PIX_ADR && f_at <= `REG_AI_RES_STRIDE), f_at == `REG_AI_TAKEN_ADR, f_at == `REG_AI_CNN_MODE,
+          f_at == `REG_AI_RES_STRIDE, f_at == `REG_AI_PIX_STRIDE, f_at == `REG_AI_INF_LEFT, f_at == `REG_AI_RES_ADR,
+          f_at == `REG_AI_LIST_LEN, f_at == `REG_AI_LIST_ADR, f_at == `REG_AI_BIAS_ADR, f_at == `REG_AI_WGT_ADR,
+          f_at == `REG_AI_NPIX_ADR, f_at == `REG_AI_PIX_ADR});
       //: (invariant) The tracked register holds what was written until the device moves it on.
       model : assert (f_moved || f_value == f_now);
       //: (invariant) What is known of a list's length and of the inferences left.

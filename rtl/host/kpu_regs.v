@@ -16,7 +16,8 @@
 //   with interrupts masked and unmasks them afterwards sees nothing stale;
 // * fifo_ctrl: 0 empties, for as long as it is 0: bit 1 the result FIFO behind fifo_data_out,
 //   bit 2 the layer FIFO; the other bits are stored, there is nothing behind them.
-// Handshake: wr/rd strobes with addr, rdata in the same cycle; arg_* and result_* are valid/ready.
+// Handshake: wr/rd strobes, next has their word address in the cycle before, rdata in the same cycle,
+// zero for other addresses; arg_* and result_* are valid/ready.
 
 `resetall
 `timescale 1ns / 1ps
@@ -32,13 +33,13 @@ module kpu_regs (
     input  wire        drop_words,
     input  wire        reset_now,
     input  wire        muted,
-    // register access
+    // register access, word address of the next cycle's
     input  wire        wr,
     input  wire        rd,
-    input  wire [11:0] addr,
+    input  wire [ 9:0] next,
     input  wire [31:0] wdata,
-    output reg  [31:0] rdata,
-    output wire        hit,
+    output wire [31:0] rdata,
+    output reg         hit,
     // layer argument words to the core, their weight width, the FIFO was emptied in the cycle before, so
     // that none is on its way; it holds words
     output wire        arg_valid,
@@ -73,15 +74,30 @@ module kpu_regs (
 
   localparam [9:0] END = `REG_EIGHT_BIT_MODE_HI + 10'd1;
 
-  wire [ 9:0] word = addr[11:2];
+  // the word that is accessed
+  reg at_layer, at_layer_hi, at_status, at_raw, at_mask, at_clear;
+  reg at_threshold, at_result, at_result_hi, at_ctrl, at_eight_bit;
+  always @(posedge clk) begin
+    hit          <= next < END;
+    at_layer     <= next == `REG_LAYER_ARGUMENT_FIFO;
+    at_layer_hi  <= next == `REG_LAYER_ARGUMENT_FIFO_HI;
+    at_status    <= next == `REG_INTERRUPT_STATUS;
+    at_raw       <= next == `REG_INTERRUPT_RAW;
+    at_mask      <= next == `REG_INTERRUPT_MASK;
+    at_clear     <= next == `REG_INTERRUPT_CLEAR;
+    at_threshold <= next == `REG_FIFO_THRESHOLD;
+    at_result    <= next == `REG_FIFO_DATA_OUT;
+    at_result_hi <= next == `REG_FIFO_DATA_OUT_HI;
+    at_ctrl      <= next == `REG_FIFO_CTRL;
+    at_eight_bit <= next == `REG_EIGHT_BIT_MODE;
+  end
 
-  reg  [31:0] low;
-  reg  [ 2:0] mask;
-  reg  [ 7:0] threshold;
-  reg  [ 4:0] fifo_ctrl;
-  reg         eight_bit;
+  reg [31:0] low;
+  reg [ 2:0] mask;
+  reg [ 7:0] threshold;
+  reg [ 4:0] fifo_ctrl;
+  reg        eight_bit;
 
-  assign hit = (word < END);
   assign eight_bit_mode = eight_bit;
 
   always @(posedge clk) begin
@@ -91,15 +107,12 @@ module kpu_regs (
       threshold <= 8'h1C;
       fifo_ctrl <= 5'h1F;
       eight_bit <= 1'b0;
-    end else if (wr) begin
-      case (word)
-        `REG_LAYER_ARGUMENT_FIFO: low <= wdata;
-        `REG_INTERRUPT_MASK:      mask <= wdata[2:0];
-        `REG_FIFO_THRESHOLD:      threshold <= wdata[7:0];
-        `REG_FIFO_CTRL:           fifo_ctrl <= wdata[4:0];
-        `REG_EIGHT_BIT_MODE:      eight_bit <= wdata[0];
-        default:                  low <= low;
-      endcase
+    end else begin
+      low       <= (wr && at_layer) ? wdata : low;
+      mask      <= (wr && at_mask) ? wdata[2:0] : mask;
+      threshold <= (wr && at_threshold) ? wdata[7:0] : threshold;
+      fifo_ctrl <= (wr && at_ctrl) ? wdata[4:0] : fifo_ctrl;
+      eight_bit <= (wr && at_eight_bit) ? wdata[0] : eight_bit;
     end
   end
 
@@ -116,7 +129,7 @@ module kpu_regs (
   wire               empties = drop_words || !fifo_ctrl[2];
   always @(posedge clk) arg_flush <= !rst && empties;
 
-  wire push = wr && (word == `REG_LAYER_ARGUMENT_FIFO_HI) && fifo_ctrl[2];
+  wire push = wr && at_layer_hi && fifo_ctrl[2];
   wire first = (in_word == 4'd0);
   wire room = (arg_count <= ADMIT);
   wire drop = first ? !room : dropping;
@@ -181,12 +194,12 @@ module kpu_regs (
       .in_ready (result_ready),
       .in_data  (result_data),
       .out_valid(res_valid),
-      .out_ready(rd && (word == `REG_FIFO_DATA_OUT_HI)),
+      .out_ready(rd && at_result_hi),
       .out_data (res_data),
       .count    (results_held)
   );
 
-  assign underrun = rd && (word == `REG_FIFO_DATA_OUT || word == `REG_FIFO_DATA_OUT_HI) && !res_valid;
+  assign underrun = rd && (at_result || at_result_hi) && !res_valid;
 
   // -------------------------------------------------------------------------------------------
   // interrupts
@@ -202,7 +215,7 @@ module kpu_regs (
   wire       full_now = full_state && (full_flag || changed);
   wire [2:0] raw = {full_now, empty_now, calc_done};
   wire [2:0] status = raw & ~mask;
-  wire [2:0] clear = (wr && word == `REG_INTERRUPT_CLEAR) ? wdata[2:0] : 3'd0;
+  wire [2:0] clear = (wr && at_clear) ? wdata[2:0] : 3'd0;
 
   assign irq = (status != 3'd0);
 
@@ -221,22 +234,13 @@ module kpu_regs (
     end
   end
 
-  always @* begin
-    case (word)
-      `REG_INTERRUPT_STATUS: rdata = {29'd0, status};
-      `REG_INTERRUPT_RAW:    rdata = {29'd0, raw};
-      `REG_INTERRUPT_MASK:   rdata = {29'd0, mask};
-      `REG_FIFO_THRESHOLD:   rdata = {24'd0, threshold};
-      `REG_FIFO_DATA_OUT:    rdata = res_valid ? res_data[31:0] : 32'd0;
-      `REG_FIFO_DATA_OUT_HI: rdata = res_valid ? res_data[63:32] : 32'd0;
-      `REG_FIFO_CTRL:        rdata = {27'd0, fifo_ctrl};
-      `REG_EIGHT_BIT_MODE:   rdata = {31'd0, eight_bit};
-      default:               rdata = 32'd0;
-    endcase
-  end
-
-  // all registers are words
-  wire _unused_ok = &{1'b0, addr[1:0]};
+  // a sum of words, at most one of them chosen
+  wire read_low = at_result && res_valid;
+  wire read_high = at_result_hi && res_valid;
+  assign rdata = {29'd0, status & {3{at_status}}} | {29'd0, raw & {3{at_raw}}} |
+      {29'd0, mask & {3{at_mask}}} | {24'd0, threshold & {8{at_threshold}}} |
+      {27'd0, fifo_ctrl & {5{at_ctrl}}} | {31'd0, eight_bit & at_eight_bit} |
+      (res_data[31:0] & {32{read_low}}) | (res_data[63:32] & {32{read_high}});
 
 endmodule
 

@@ -4,7 +4,9 @@
 //
 // The counters are in perf, which is asked for one of them. A read of a low word stores the high word
 // of the same cycle for the read that follows, so that both belong together: read low first, then
-// high. The carry into it is added when it is read. Combinational but for that register.
+// high. The carry into it is added when it is read.
+// Handshake: rd strobes, next has its word address in the cycle before, rdata in the same cycle, zero for
+// other addresses.
 
 `resetall
 `timescale 1ns / 1ps
@@ -17,13 +19,13 @@ module perf_regs #(
 ) (
     input  wire        clk,
     input  wire        rst,
-    // register access
+    // register access, word address of the next cycle's
     input  wire        rd,
-    input  wire [11:0] addr,
+    input  wire [ 9:0] next,
     output wire [31:0] rdata,
-    output wire        hit,
-    // number of the counter, its value in the same cycle, carry into the high word of it
-    output wire [ 3:0] index,
+    output reg         hit,
+    // number of the counter, NONE without one, its value in the same cycle, carry into the high word of it
+    output reg  [ 3:0] index,
     input  wire [63:0] value,
     input  wire        carry
 );
@@ -31,19 +33,28 @@ module perf_regs #(
   localparam [9:0] FIRST = `REG_PERF_TOTAL;
   localparam [9:0] WORDS = 10'd2 * COUNTERS[9:0];
 
-  wire [ 9:0] place = addr[11:2] - FIRST;
-  reg  [31:0] high;
-  reg         more;
+  // while no counter is addressed perf chooses none, so that this is no copy of the address
+  localparam [3:0] NONE = 4'd15;
 
-  assign hit   = (addr[11:2] >= FIRST) && (place < WORDS);
-  assign index = place[4:1];
-  assign rdata = !hit ? 32'd0 : place[0] ? high + {31'd0, more} : value[31:0];
+  wire [9:0] place = next - FIRST;
+  wire       counted = place < WORDS;  // below FIRST place wraps around
+  reg at_low, at_high;
+  reg [31:0] high;
+  reg        more;
+
+  always @(posedge clk) begin
+    hit     <= counted;
+    index   <= counted ? place[4:1] : NONE;
+    at_low  <= counted && !place[0];
+    at_high <= counted && place[0];
+  end
+  assign rdata = (value[31:0] & {32{at_low}}) | ((high + {31'd0, more}) & {32{at_high}});
 
   always @(posedge clk) begin
     if (rst) begin
       high <= 32'd0;
       more <= 1'b0;
-    end else if (rd && hit && !place[0]) begin
+    end else if (rd && at_low) begin
       high <= value[63:32];
       more <= carry;
     end
@@ -54,9 +65,6 @@ module perf_regs #(
       ILLEGAL_COUNTERS_1_TO_16 u_illegal ();
     end
   endgenerate
-
-  // all registers are words
-  wire _unused_ok = &{1'b0, addr[1:0]};
 
 endmodule
 

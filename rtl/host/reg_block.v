@@ -4,9 +4,11 @@
 //
 // Three parts, each in a module of its own: the KPU registers, the AI_* registers, the counters.
 // The map with every field is rtl/host/openkpu.rdl, from which docs/registers.md comes.
-// Handshake: reg_wr and reg_rd are one-cycle strobes with reg_addr and reg_wdata; reg_rdata and
-// reg_err answer in the same cycle. An address without a register gives reg_err and does nothing;
-// writes to read-only registers and bits are ignored.
+// How it works: the address of an access comes a cycle before it. Each part decodes the address into
+// registers, one for each word that it has: they enable writes and choose what is read.
+// Handshake: reg_wr and reg_rd are one-cycle strobes with reg_wdata, reg_next has their word address in
+// the cycle before; reg_rdata and reg_err answer in the same cycle. An address without a register gives
+// reg_err and does nothing; writes to read-only registers and bits are ignored.
 
 `resetall
 `timescale 1ns / 1ps
@@ -22,10 +24,10 @@ module reg_block #(
     // clock, synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // register access from the AHB slave; it is a write of AI_CTRL
+    // register access from the AHB slave, word address of the next cycle's; it is a write of AI_CTRL
     input  wire                    reg_wr,
     input  wire                    reg_rd,
-    input  wire [            11:0] reg_addr,
+    input  wire [             9:0] reg_next,
     input  wire                    reg_command,
     input  wire [            31:0] reg_wdata,
     output wire [            31:0] reg_rdata,
@@ -93,7 +95,8 @@ module reg_block #(
   };
 
   assign reg_err = (reg_wr || reg_rd) && !(kpu_hit || ai_hit || perf_hit);
-  assign reg_rdata = kpu_hit ? kpu_rdata : ai_hit ? ai_rdata : perf_rdata;
+  // parts that the access does not address give zeros
+  assign reg_rdata = kpu_rdata | ai_rdata | perf_rdata;
   assign irq = kpu_irq || ai_irq;
 
   kpu_regs u_kpu (
@@ -104,7 +107,7 @@ module reg_block #(
       .muted(muted),
       .wr(reg_wr),
       .rd(reg_rd),
-      .addr(reg_addr),
+      .next(reg_next),
       .wdata(reg_wdata),
       .rdata(kpu_rdata),
       .hit(kpu_hit),
@@ -135,7 +138,7 @@ module reg_block #(
       .clk(clk),
       .rst(rst),
       .wr(reg_wr),
-      .addr(reg_addr),
+      .next(reg_next),
       .command(reg_command),
       .wdata(reg_wdata),
       .rdata(ai_rdata),
@@ -161,7 +164,7 @@ module reg_block #(
       .clk(clk),
       .rst(rst),
       .rd(reg_rd),
-      .addr(reg_addr),
+      .next(reg_next),
       .rdata(perf_rdata),
       .hit(perf_hit),
       .index(perf_index),

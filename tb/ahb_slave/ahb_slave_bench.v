@@ -42,12 +42,13 @@ module ahb_slave_bench #(
 
   wire         reg_wr;
   wire         reg_rd;
-  wire [11:0]  reg_addr;
+  wire [9:0]   reg_next;
+  reg  [9:0]   reg_word;
   wire         reg_command;
   wire [31:0]  reg_wdata;
   reg  [31:0]  regs [0:15];
   // registers exist at 0x000..0x03C
-  wire         reg_err = (reg_addr >= 12'h040);
+  wire         reg_err = (reg_word >= 10'h010);
   integer      i;
 
   assign s_ahb_hready_in = other_phase ? other_ready : s_ahb_hready_out;
@@ -60,12 +61,13 @@ module ahb_slave_bench #(
     .s_ahb_hwrite(s_ahb_hwrite), .s_ahb_hsize(s_ahb_hsize), .s_ahb_hburst(s_ahb_hburst),
     .s_ahb_hprot(s_ahb_hprot), .s_ahb_hwdata(s_ahb_hwdata), .s_ahb_hready_in(s_ahb_hready_in),
     .s_ahb_hready_out(s_ahb_hready_out), .s_ahb_hresp(s_ahb_hresp), .s_ahb_hrdata(s_ahb_hrdata),
-    .reg_wr(reg_wr), .reg_rd(reg_rd), .reg_addr(reg_addr), .reg_command(reg_command), .reg_wdata(reg_wdata),
-    .reg_rdata(regs[reg_addr[5:2]]), .reg_err((reg_wr || reg_rd) && reg_err),
+    .reg_wr(reg_wr), .reg_rd(reg_rd), .reg_next(reg_next), .reg_command(reg_command), .reg_wdata(reg_wdata),
+    .reg_rdata(regs[reg_word[3:0]]), .reg_err((reg_wr || reg_rd) && reg_err),
     .window_req(window_req), .window_we(window_we), .window_addr(window_addr), .window_wstrb(window_wstrb), .window_wdata(window_wdata),
     .window_ack(window_ack), .window_rdata(window_rdata)
   );
 
+  always @(posedge clk) reg_word <= reg_next;
   always @(posedge clk) begin
     if (rst) begin
       reg_writes <= 32'd0;
@@ -75,7 +77,7 @@ module ahb_slave_bench #(
       end
     end else begin
       if (reg_wr && !reg_err) begin
-        regs[reg_addr[5:2]] <= reg_wdata;
+        regs[reg_word[3:0]] <= reg_wdata;
         reg_writes <= reg_writes + 32'd1;
       end
       if (reg_rd && !reg_err) begin

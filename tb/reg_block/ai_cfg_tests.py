@@ -61,8 +61,8 @@ async def starts(bench: Bench, dut) -> None:
     dut.status_busy.value = 0
     assert await bench.read(R.AI_ERR_CODE) == 0
     # two starts in successive cycles: one
-    dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, R.AI_CTRL, 1
-    dut.reg_command.value = 1
+    await bench.address(R.AI_CTRL)
+    dut.reg_wr.value = dut.reg_wdata.value = dut.reg_command.value = 1
     pulses = 0
     for _ in range(4):
         await RisingEdge(dut.clk)
@@ -80,9 +80,10 @@ async def starts_in_a_row(bench: Bench, dut) -> None:
     await bench.configure(mode=1, length=1)
     for distance in range(1, 8):
         pulses = 0
+        await bench.address(R.AI_CTRL)
         for cycle in range(12):
             write = cycle in (0, distance)
-            dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = int(write), R.AI_CTRL, 1
+            dut.reg_wr.value, dut.reg_wdata.value = int(write), 1
             dut.reg_command.value = int(write)
             dut.status_busy.value = int(pulses > 0)
             await ReadOnly()
@@ -104,10 +105,11 @@ async def starts_and_resets(bench: Bench, dut) -> None:
     for order, expected in (((2, 1), 1), ((3,), 1), ((2, 1, 2), 0), ((3, 2, 1), 1), ((2,), 0)):
         dut.status_busy.value = 1
         starts, resets = 0, 0
+        await bench.address(R.AI_CTRL)
         for i in range(40):
             if i < len(order):
-                dut.reg_wr.value, dut.reg_addr.value, dut.reg_wdata.value = 1, R.AI_CTRL, order[i]
-                dut.reg_command.value = 1
+                dut.reg_wr.value = dut.reg_command.value = 1
+                dut.reg_wdata.value = order[i]
             else:
                 dut.reg_wr.value = dut.reg_command.value = 0
             # the controller flushes from the cycle after the pulse on
@@ -130,7 +132,7 @@ async def starts_and_resets(bench: Bench, dut) -> None:
         assert await bench.read(R.AI_STATUS) & 1 == 0
     # busy in the cycle after the write
     for value in (1, 2):
-        await bench.write(R.AI_CTRL, value)
+        await bench.write(R.AI_CTRL, value, then=R.AI_STATUS)
         assert await bench.read(R.AI_STATUS) & 1, value
         await ClockCycles(dut.clk, 3)
         assert await bench.read(R.AI_STATUS) & 1 == 0
@@ -214,6 +216,7 @@ async def own_addresses(bench: Bench, dut) -> None:
     assert int(dut.cfg_res_adr.value) == 0x1000, "the present result stays where it was"
     await bench.pulse(ev_inf_next=1)
     assert await bench.read(R.AI_PIX_ADR) == 0x200 and int(dut.cfg_res_adr.value) == 0x8000
+    await bench.address(R.AI_RES_ADR)
     dut.ev_inf_next.value = 1
     await bench.write(R.AI_RES_ADR, 0xA000)  # in the cycle of the change: for the one after
     dut.ev_inf_next.value = 0
@@ -227,6 +230,7 @@ async def own_addresses(bench: Bench, dut) -> None:
     assert int(dut.cfg_res_adr.value) == 0xA040
     # AI_INF_LEFT written in the cycle of the last change is too late to extend the stream
     await bench.write(R.AI_INF_LEFT, 1)
+    await bench.address(R.AI_INF_LEFT)
     dut.ev_inf_next.value = 1
     await bench.write(R.AI_INF_LEFT, 2)
     dut.ev_inf_next.value = 0
@@ -268,12 +272,14 @@ async def set_and_clear(bench: Bench, dut) -> None:
         ("ev_inf_done", R.AI_INT_STATUS, R.AI_INT_STATUS),
         ("ev_inf_done", R.AI_CNN_DONE, R.AI_CNN_DONE),
     ):
+        await bench.address(clear)
         getattr(dut, event).value = 1
         await bench.write(clear, 1)
         getattr(dut, event).value = 0
         assert await bench.read(addr) & 1, event
         await bench.write(clear, 1)
         assert not await bench.read(addr) & 1, event
+    await bench.address(R.AI_ERR_CODE)
     dut.err_code.value, dut.ev_err.value = 7, 1
     await bench.write(R.AI_ERR_CODE, 0)
     dut.ev_err.value = 0
@@ -287,9 +293,10 @@ async def set_and_clear(bench: Bench, dut) -> None:
         await bench.write(R.interrupt_clear, 7)
         assert await bench.read(R.interrupt_raw) & EMPTY == 0
         assert len(await bench.pop(11)) == 11
+        bench.next_address(R.interrupt_clear)
         await bench.pulse(arg_ready=1)
         await ClockCycles(dut.clk, after)
-        await bench.write(R.interrupt_clear, EMPTY)
+        await bench.write(R.interrupt_clear, EMPTY, then=R.interrupt_raw)
         seen = await bench.read(R.interrupt_raw) & EMPTY
         assert bool(seen) == (after == 0), f"clear {after} cycles after the change"
         await bench.pop(12)

@@ -13,7 +13,7 @@ from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.core.registers import Kpu
 
-INPUTS = ("reg_wr", "reg_rd", "reg_addr", "reg_command", "reg_wdata", "arg_ready", "result_valid")
+INPUTS = ("reg_wr", "reg_rd", "reg_next", "reg_command", "reg_wdata", "arg_ready", "result_valid")
 INPUTS += ("result_data", "state", "events", "err", "perf_value", "perf_carry", "weight_bias_full")
 PORTS = {"state": "status_", "events": "ev_", "err": "err_", "cfg": "cfg_", "host": "host_"}
 LAYOUTS = {"state": "status", "events": "event"}  # where the port's name is another
@@ -33,31 +33,49 @@ CALC, EMPTY, FULL = Kpu
 
 class Bench(BlockBench):
     inputs = INPUTS
+    addressed: int | None = None  # address of an access that may come now
 
     def __init__(self, dut) -> None:
         dut = dut.dut if isinstance(dut, PackedView) else dut
         packed = {p: (layout(LAYOUTS.get(p, p)), prefix) for p, prefix in PORTS.items()}
         super().__init__(PackedView(dut, packed, NAMES))
 
-    async def _access(self, strobe, addr: int, data: int) -> tuple[int, int]:
+    async def _access(
+        self, strobe, addr: int, data: int, then: int | None = None
+    ) -> tuple[int, int]:
+        """A read or write; with ``then`` an access of that address may follow in the next cycle."""
         dut = self.dut
-        strobe.value, dut.reg_addr.value, dut.reg_wdata.value = 1, addr, data
+        if self.addressed != addr:
+            await self.address(addr)
+        self.addressed = None
+        dut.reg_next.value = random.getrandbits(10)
+        if then is not None:
+            self.next_address(then)
+        strobe.value, dut.reg_wdata.value = 1, data
         dut.reg_command.value = int(strobe is dut.reg_wr and addr & ~3 == R.AI_CTRL)
         await ReadOnly()
         value, error = dut.reg_rdata.value, int(dut.reg_err.value)
         await RisingEdge(dut.clk)
         # without a strobe they mean nothing
-        strobe.value, dut.reg_addr.value = 0, random.getrandbits(12)
-        dut.reg_command.value = 0
+        strobe.value = dut.reg_command.value = 0
         dut.reg_wdata.value = random.getrandbits(32)
         return value, error
 
-    async def write(self, addr: int, data: int) -> None:
-        _, error = await self._access(self.dut.reg_wr, addr, data)
+    def next_address(self, addr: int) -> None:
+        """Drive the address of the access that follows, up to the cycle before it."""
+        self.dut.reg_next.value, self.addressed = addr >> 2, addr
+
+    async def address(self, addr: int) -> None:
+        """The cycle before an access, which has its address."""
+        self.next_address(addr)
+        await RisingEdge(self.dut.clk)
+
+    async def write(self, addr: int, data: int, then: int | None = None) -> None:
+        _, error = await self._access(self.dut.reg_wr, addr, data, then)
         assert not error, f"write to {addr:#x} refused"
 
-    async def read(self, addr: int) -> int:
-        value, error = await self._access(self.dut.reg_rd, addr, 0)
+    async def read(self, addr: int, then: int | None = None) -> int:
+        value, error = await self._access(self.dut.reg_rd, addr, 0, then)
         assert not error, f"read of {addr:#x} refused"
         return int(value)
 
