@@ -23,6 +23,7 @@ rtl/control/error_ctrl.v
 rtl/control/fetch_ctrl.v
 rtl/control/layer_alu.v
 rtl/control/layer_decode.v
+rtl/control/layer_fields.v
 rtl/control/layer_flags.v
 rtl/control/layer_moves.v
 rtl/control/layer_runner.v

@@ -154,6 +154,7 @@ module ahb_to_axi #(
   wire ar_load = (waits || (told && none_waits)) && !next[CMD_W-1] && !drop && open < MOST &&
       (!ar_valid || m_axi_arready) && (!write_open || write_over) && !cut_open;
 
+  wire [CMD_W-1:0] unused_next;
   fifo_regs #(
       .WIDTH (CMD_W),
       .DEPTH (HELD),
@@ -168,6 +169,7 @@ module ahb_to_axi #(
       .out_valid(waits),
       .out_ready(ar_load || begin_write),
       .out_data(waiting),
+      .next_data(unused_next),
       .empty(none_waits)
   );
 
@@ -288,7 +290,7 @@ module ahb_to_axi #(
   end
 
   // EXOKAY counts as OKAY; there is room for all commands that the AHB master holds
-  wire unused = &{1'b0, m_axi_rresp[0], m_axi_bresp[0], unused_ready};
+  wire unused = &{1'b0, m_axi_rresp[0], m_axi_bresp[0], unused_ready, unused_next};
 
 `ifdef FORMAL_ahb_to_axi
   `include "ahb_to_axi_props.vh"

@@ -124,6 +124,7 @@ module control #(
   wire dec_word_ready, collected, dec_idle, dec_err, d_valid;
   wire [7:0] dec_err_code;
   // ---- dispatcher
+  wire [9:0] next_index;
   wire d_ready, q_valid, q_empty;
   // ---- fetch_ctrl
   wire fetch_start, fetch_busy, first_out, boundary;
@@ -314,6 +315,7 @@ module control #(
       .q_valid(q_valid),
       .q_empty(q_empty),
       .desc(desc),
+      .next_index(next_index),
       .q_pop(q_pop),
       .start(start),
       .stream(cfg[`CFG_MORE]),
@@ -356,6 +358,7 @@ module control #(
       .first_out(first_out),
       .layer_runs(runs && list_mode),
       .desc(desc),
+      .next_index(next_index),
       .pix_ready(pix_ready),
       .pix_take(pix_take),
       .pix_ask(pix_ask),

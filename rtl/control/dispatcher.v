@@ -37,11 +37,12 @@ module dispatcher #(
     input  wire                  weight_load_busy,
     output wire                  param_load_start,
     input  wire                  param_load_busy,
-    // queue for the array: the layer at its head, zeros when there is none; no layer in the queue,
-    // none on its way to the head either
+    // queue for the array: the layer at its head, zeros when there is none, its number in the next cycle;
+    // no layer in the queue, none on its way to the head either
     output wire                  q_valid,
     output wire                  q_empty,
     output wire [`DESC_BITS-1:0] desc,
+    output wire [           9:0] next_index,
     input  wire                  q_pop,
     // a run begins; it is a stream; it is over; layers are those of a task list
     input  wire                  start,
@@ -82,6 +83,8 @@ module dispatcher #(
     end
   end
 
+  wire [`DESC_BITS-1:0] next_desc;
+  assign next_index = next_desc[`DESC_IDX];
   // between layers the data path sees zeros, not what is left in the queue
   fifo_regs #(
       .WIDTH(`DESC_BITS),
@@ -96,6 +99,7 @@ module dispatcher #(
       .out_valid(q_valid),
       .out_ready(q_pop),
       .out_data (desc),
+      .next_data(next_desc),
       .empty    (q_empty)
   );
 
@@ -116,6 +120,8 @@ module dispatcher #(
       .keep     (keep),
       .reuse    (reuse)
   );
+
+  wire unused = &{1'b0, next_desc};
 
 `ifdef FORMAL_dispatcher
   `include "dispatcher_props.vh"

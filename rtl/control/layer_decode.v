@@ -2,12 +2,11 @@
 //
 // layer_decode: turns the twelve words of a layer argument into a descriptor, and checks them.
 //
-// How it works: the fields are stored as the words arrive: layer_flags has words 0 and 6.
+// How it works: layer_flags stores words 0, 6 and 8 as they arrive, layer_fields the others.
 // layer_sizes says how the layer lies on the array; layer_alu computes and checks the rest, a step a
 // cycle, and begins while words arrive. The first rule that is broken gives the code, in this order:
 // flags, kernel, pool, sizes, addresses, weights; a register has it a cycle after the last step.
-// Fields that follow from others (layout, totals) are
-// derived, not read, as the vendor's simulator does.
+// Fields that follow from others (layout, totals) are derived, not read, as the vendor's simulator does.
 // Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
 // illegal layer gives one err pulse with its code instead, then the next layer is collected.
 `resetall
@@ -83,94 +82,63 @@ module layer_decode #(
   end
 
   // ---- fields
-  reg [14:0] src, src2, dst;
-  reg [2:0] kernel_type;
-  reg [3:0] pool_type, shr_w, shr_x;
-  reg [7:0] pad_value;
-  reg [31:0] weight_adr, norm_adr, act_adr;
-  reg [ 5:0] loads_m1;
-  reg [16:0] para_size;
-  reg [23:0] arg_w, arg_x;
-  reg [35:0] term;
-  // many: over 9216 input channels, nine for each of 1024 rows of the weight buffer
-  reg send, wide, is_first, is_last, inf_parity, many;
-  // sizes come minus one, those of output channels where those of lines do
-  reg [13:0] n_c, c_m1;
-  reg [9:0] n_h, n_oh, o_m1, layer;
-  reg [10:0] n_o, n_coef, n_w, n_ow;
-  wire kept;
+  wire [ 2:0] kernel_type;
+  wire [ 3:0] pool_type;
+  wire [ 5:0] loads_m1;
+  wire [35:0] term;
+  wire send, many, kept;
+  wire [13:0] n_c, c_m1;
+  wire [9:0] n_h, n_oh, o_m1;
+  wire [10:0] n_o, n_coef, n_w, n_ow;
   wire [1:0] fp16;  // product of float16 matrices, of float32 results
-  // addresses lie in the upper half of their words, and are added a cycle later: batch norm, weights,
-  // activation; kept weights have places in the AI RAM
-  reg [31:0] offset;
-  reg [2:0] adds;
-  wire [31:0] base = !adds[1] ? bias_base : kept ? 32'd0 : wgt_base;
-  wire [31:0] address = offset + base;
-  wire [13:0] low_m1 = w_data[`ARG_I_CH_NUM_M1];
-  wire [9:0] high_m1 = w_data[`ARG_O_CH_NUM_M1];
-  wire [10:0] high_size = {1'b0, high_m1} + 11'd1;
+  layer_fields u_fields (
+      .clk        (clk),
+      .take       (take),
+      .word       (word),
+      .w_data     (w_data),
+      .wgt_base   (wgt_base),
+      .bias_base  (bias_base),
+      .kept       (kept),
+      .src        (desc[`DESC_SRC]),
+      .src2       (desc[`DESC_SRC2]),
+      .dst        (desc[`DESC_DST]),
+      .c_m1       (c_m1),
+      .o_m1       (o_m1),
+      .many       (many),
+      .n_c        (n_c),
+      .n_o        (n_o),
+      .n_coef     (n_coef),
+      .n_w        (n_w),
+      .n_h        (n_h),
+      .n_ow       (n_ow),
+      .n_oh       (n_oh),
+      .kernel_type(kernel_type),
+      .pool_type  (pool_type),
+      .pad_value  (desc[`DESC_PAD]),
+      .loads_m1   (loads_m1),
+      .para_size  (desc[`DESC_PSIZE]),
+      .weight_adr (desc[`DESC_WADDR]),
+      .norm_adr   (desc[`DESC_BADDR]),
+      .act_adr    (desc[`DESC_AADDR]),
+      .shr_w      (desc[`DESC_SHRW]),
+      .shr_x      (desc[`DESC_SHRX]),
+      .arg_w      (desc[`DESC_ARGW]),
+      .arg_x      (desc[`DESC_ARGX]),
+      .term       (term),
+      .send       (send)
+  );
 
+  // ---- what comes with the last word
+  reg wide, is_first, is_last, inf_parity;
+  reg [9:0] layer;
   always @(posedge clk) begin
-    if (take) begin
-      case (word)
-        `ARG_WORD_IMAGE_ADDR: begin
-          src  <= w_data[`ARG_IMAGE_SRC_ADDR];
-          src2 <= w_data[`ARG_IMAGE_SRC2_ADDR];
-          dst  <= w_data[`ARG_IMAGE_DST_ADDR];
-        end
-        `ARG_WORD_IMAGE_CHANNEL_NUM: begin
-          many   <= low_m1[13:10] > 4'd8;
-          c_m1   <= low_m1;
-          n_c    <= low_m1 + 14'd1;
-          o_m1   <= high_m1;
-          n_o    <= high_size;
-          n_coef <= {1'b0, w_data[`ARG_O_CH_NUM_COEF_M1]} + 11'd1;
-        end
-        `ARG_WORD_IMAGE_SIZE: begin
-          n_w  <= {1'b0, low_m1[9:0]} + 11'd1;
-          n_h  <= {1'b0, w_data[`ARG_I_COL_HIGH_M1]} + 10'd1;
-          n_ow <= high_size;
-          n_oh <= {1'b0, w_data[`ARG_O_COL_HIGH_M1]} + 10'd1;
-        end
-        `ARG_WORD_KERNEL_POOL_TYPE_CFG: begin
-          kernel_type <= w_data[`ARG_KERNEL_TYPE];
-          pool_type   <= w_data[`ARG_POOL_TYPE];
-          pad_value   <= w_data[`ARG_PAD_VALUE];
-        end
-        `ARG_WORD_KERNEL_LOAD_CFG: begin
-          loads_m1  <= w_data[`ARG_LOAD_TIME_M1];
-          para_size <= w_data[`ARG_PARA_SIZE];
-        end
-        `ARG_WORD_CONV_VALUE: begin
-          shr_w <= w_data[`ARG_SHR_W];
-          shr_x <= w_data[`ARG_SHR_X];
-          arg_w <= w_data[`ARG_ARG_W];
-          arg_x <= w_data[`ARG_ARG_X];
-        end
-        // modulo 2^36, which is exact while the sum fits 36 bits
-        `ARG_WORD_CONV_VALUE2: term <= w_data[35:0];
-        `ARG_WORD_DMA_PARAMETER: begin
-          send       <= w_data[`ARG_SEND_DATA_OUT];
-          wide       <= !eight_bit || fp16[0];
-          is_first   <= first;
-          is_last    <= last;
-          inf_parity <= parity;
-          layer      <= index;
-        end
-        default:               send <= send;  // words 0, 6 and 8: layer_flags, layer_alu
-      endcase
+    if (collected) begin
+      wide       <= !eight_bit || fp16[0];
+      is_first   <= first;
+      is_last    <= last;
+      inf_parity <= parity;
+      layer      <= index;
     end
-  end
-  always @(posedge clk) begin
-    offset <= w_data[`ARG_PARA_START_ADDR];
-    adds <= {
-      take && word == `ARG_WORD_KERNEL_CALC_TYPE_CFG,
-      take && word == `ARG_WORD_KERNEL_LOAD_CFG,
-      take && word == `ARG_WORD_KERNEL_POOL_TYPE_CFG
-    };
-    norm_adr <= adds[0] ? address : norm_adr;
-    weight_adr <= adds[1] ? address : weight_adr;
-    act_adr <= adds[2] ? address : act_adr;
   end
 
   wire word_8 = take && word == `ARG_WORD_WRITE_BACK_CFG;
@@ -354,7 +322,7 @@ module layer_decode #(
   localparam [17:0] ENTRIES = TILE_ROWS[17:0];
   wire held = !dw && (fc ? steps <= {ENTRIES[11:0] - 12'd1, 6'd0} : steps < ENTRIES);
 
-  // ---- the descriptor
+  // ---- the rest of the descriptor
   assign desc[`DESC_MODE] = mode;
   assign desc[`DESC_DW] = dw;
   assign desc[`DESC_K3] = k3;
@@ -370,8 +338,6 @@ module layer_decode #(
   assign desc[`DESC_OH] = n_oh;
   assign desc[`DESC_KW] = n_kw;
   assign desc[`DESC_KH] = n_kh;
-  assign desc[`DESC_SRC] = src;
-  assign desc[`DESC_DST] = dst;
   assign desc[`DESC_IP] = ip;
   assign desc[`DESC_IRL] = irl;
   assign desc[`DESC_ICS] = ics;
@@ -386,19 +352,10 @@ module layer_decode #(
   assign desc[`DESC_LASTN] = rem + 4'd1;
   assign desc[`DESC_G] = fc ? n_o : dw ? 11'd1 : groups;
   assign desc[`DESC_B] = fc ? n_o : {7'd0, block};
-  assign desc[`DESC_PAD] = pad_value;
-  assign desc[`DESC_ARGX] = arg_x;
-  assign desc[`DESC_SHRX] = shr_x;
-  assign desc[`DESC_ARGW] = arg_w;
-  assign desc[`DESC_SHRW] = shr_w;
   assign desc[`DESC_ADDC] = addc;
-  assign desc[`DESC_WADDR] = weight_adr;
-  assign desc[`DESC_PSIZE] = para_size;
   assign desc[`DESC_LOADS] = {1'b0, loads_m1} + 7'd1;
   assign desc[`DESC_WLEN] = {7'd0, wlen};
   assign desc[`DESC_WLAST] = {7'd0, wlast};
-  assign desc[`DESC_BADDR] = norm_adr;
-  assign desc[`DESC_AADDR] = act_adr;
   assign desc[`DESC_INTEN] = int_en;
   assign desc[`DESC_SEND] = send;
   assign desc[`DESC_FIRST] = is_first;
@@ -411,7 +368,6 @@ module layer_decode #(
   assign desc[`DESC_EW] = ew;
   assign desc[`DESC_EWOP] = ew_op;
   assign desc[`DESC_ONE] = one_map;
-  assign desc[`DESC_SRC2] = src2;
   assign desc[`DESC_INXOR] = in_xor;
   assign desc[`DESC_WXOR] = w_xor;
   assign desc[`DESC_OUT32] = out32;

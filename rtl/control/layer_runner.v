@@ -103,7 +103,7 @@ module layer_runner #(
   // a stream that was made longer in the cycle before: its list is asked for first
   assign inf_over = state == INF_END && (committed || !more);
   // not registered: what the registers say in this cycle decides, and in this cycle they move on
-  assign inf_next = inf_over && go_on;
+  assign inf_next = state == INF_END && go_on;
   // a cycle behind prow_base: rows may be freed later
   assign prow_freed = prow_net;
 

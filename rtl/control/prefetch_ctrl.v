@@ -28,9 +28,11 @@ module prefetch_ctrl (
     input  wire [`DESC_BITS-1:0] d_desc,
     // reads of a first layer are sent out
     input  wire                  first_out,
-    // whether the layer at the head of the queue runs; this layer, zeros when there is none
+    // whether the layer at the head of the queue runs; this layer, zeros when there is none; its number
+    // in the next cycle
     input  wire                  layer_runs,
     input  wire [`DESC_BITS-1:0] desc,
+    input  wire [           9:0] next_index,
     // pixels of the inference at work: in the AI RAM, taken by its first layer; the layer at the head
     // of the queue asks for its own ones
     output wire                  pix_ready,
@@ -65,8 +67,11 @@ module prefetch_ctrl (
   wire load_given = d_moves[`MOVES_LOAD];
   wire load_now = load_given || (load_any && !d_desc[`DESC_FIRST]);
   wire [9:0] touch_now = (load_given || d_desc[`DESC_TOUCH]) ? d_desc[`DESC_IDX] : touch_idx;
-  // a layer behind the last user of the place is at the head, and stands there until it is done
-  wire place_free = !inf_on || desc[`DESC_IDX] > free_after;
+  // A layer behind the last user of the place is at the head, and stands there until it is done. The last
+  // user is found with the first list of a run, many cycles before the pixels of a second inference.
+  reg behind;
+  wire place_free = !inf_on || behind;
+  always @(posedge clk) behind <= next_index > free_after;
   wire       ask_ok = inf_on && follows && reads == 2'd2 && (has_fc && !has_load ? fc_reached : place_free);
 
   always @(posedge clk) begin

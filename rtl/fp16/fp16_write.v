@@ -135,6 +135,7 @@ module fp16_write #(
   wire [BW-1:0] to_count;
   wire [8*GROUP-1:0] to_data;
   wire empty;
+  wire [20+BW+8*GROUP:0] unused_next;
   fifo_regs #(
       .WIDTH (21 + BW + 8 * GROUP),
       .DEPTH (2),
@@ -149,6 +150,7 @@ module fp16_write #(
       .out_valid(writeback_req),
       .out_ready(writeback_gnt),
       .out_data({to_at, to_count, to_data}),
+      .next_data(unused_next),
       .empty(empty)
   );
   // short rows: two or four in 64 bytes, of each only the first bytes of a piece
@@ -185,7 +187,7 @@ module fp16_write #(
     end
   end
 
-  wire unused = &{1'b0, desc, mask};
+  wire unused = &{1'b0, desc, mask, unused_next};
 
 endmodule
 

@@ -41,18 +41,19 @@ module command (
     output wire       start_busy,
     output wire       bad_config,
     // to the controller
-    output wire       start,
+    output reg        start,
     output reg        soft_reset,
     // levels: a start or a reset is pending, a reset is (events are muted), the device is occupied, was in
-    // this cycle or the one before; the run ends after the inference at work
+    // this cycle or the one before; the run ends after the inference at work, from the next cycle on
     output wire       pending,
     output reg        muted,
     output wire       occupied,
     output wire       at_work,
-    output reg        stopping
+    output wire       stopping
 );
 
   reg  start_due;
+  reg  stops;
   reg  worked;  // work in the cycle before, or a start that begins it
 
   wire ask = wr && wdata[0];
@@ -67,24 +68,30 @@ module command (
   assign start_busy = ask && !free;
   assign bad_config = ask && free && !possible;
   assign drop_words = reset_now || (accept && hold);
-  assign start      = start_due && !muted;
   assign pending    = start_due || muted;
   assign occupied   = waiting || work || muted;
   assign at_work    = waiting || worked || muted;
 
+  // start is a register, as it reaches far
+  wire comes = accept || (start_due && !start && !reset_now);
+  wire mutes = reset_now || dropping;
+  // a stop counts for the run at work, or for the one that the same write starts
+  assign stopping = accept ? wdata[2] : (wr && wdata[2] && !reset_now) || stops;
+
   always @(posedge clk) begin
     if (rst) begin
       start_due  <= 1'b0;
+      start      <= 1'b0;
       soft_reset <= 1'b0;
       muted      <= 1'b0;
-      stopping   <= 1'b0;
+      stops      <= 1'b0;
       worked     <= 1'b0;
     end else begin
-      start_due  <= accept ? 1'b1 : (start || reset_now) ? 1'b0 : start_due;
+      start_due  <= comes;
+      start      <= comes && !mutes;
       soft_reset <= reset_now;
-      muted      <= reset_now || dropping;
-      // a stop counts for the run at work, or for the one that the same write starts
-      stopping   <= accept ? wdata[2] : (wr && wdata[2] && !reset_now) ? 1'b1 : stopping;
+      muted      <= mutes;
+      stops      <= stopping;
       // what a reset drops is no work once it has been dropped; words that come then are
       worked     <= start || (work && !dropping);
     end

@@ -38,6 +38,8 @@
       given_once : assert (!start || f_due);
       //: (invariant) A start is due from its acceptance on until it is given.
       due : assert (f_due == start_due);
+      //: (invariant) A start is given as soon as it is due and no reset is pending.
+      given : assert (start == (start_due && !muted));
       //: An accepted start reaches the controller when the flush has ended, at most 15 cycles later.
       no_deadlock : assert (f_waits < 16);
       //: (invariant) What bounds the wait for a start.

@@ -38,7 +38,8 @@ module inference_cfg #(
     // weight width that the host has set; AI_WATCHDOG
     input  wire                 eight_bit,
     input  wire [         31:0] watchdog,
-    // a start is accepted, a soft reset; the run is to end after the inference at work
+    // a start is accepted, a soft reset; the run is to end after the inference at work, from the next
+    // cycle on
     input  wire                 accept,
     input  wire                 reset_now,
     input  wire                 stopping,
@@ -111,8 +112,9 @@ module inference_cfg #(
   reg         npix_own;
 
   wire        more = mode == 2'd2 && some_left;
+  reg         follows;  // ... and the run is not to end
   assign cfg = {
-    watchdog, more && !stopping, run_eight_bit, run_len, run_res, run_list, run_bias, run_wgt, taken
+    watchdog, follows, run_eight_bit, run_len, run_res, run_list, run_bias, run_wgt, taken
   };
 
   // ---- writes
@@ -137,6 +139,15 @@ module inference_cfg #(
   wire last = inf_left[31:1] == 31'd0;
   wire fall_back = (inf_next && last) || (accept && mode == 2'd2 && !more);
 
+  wire [1:0] mode_next = wr_mode ? wdata[1:0] : fall_back ? 2'd1 : mode;
+  wire left_next = wr_left ? wdata != 32'd0 : some_left && !(inf_next && last);
+
+  // what follows the inference at work decides far from here, and in the cycle of the change
+  always @(posedge clk) begin
+    if (rst) follows <= 1'b0;
+    else follows <= mode_next == 2'd2 && left_next && !stopping;
+  end
+
   always @(posedge clk) begin
     if (rst) begin
       mode <= 2'd0;
@@ -153,7 +164,7 @@ module inference_cfg #(
       pix_stride <= 32'd0;
       res_stride <= 32'd0;
     end else begin
-      mode <= wr_mode ? wdata[1:0] : fall_back ? 2'd1 : mode;
+      mode <= mode_next;
       if (wr_pix || pix_moves) pix <= wr_pix ? wdata : next_pix;
       if (wr_npix || npix_moves) npix <= wr_npix ? wdata : npix + pix_stride;
       wgt <= (wr && at_wgt) ? wdata : wgt;
@@ -162,10 +173,8 @@ module inference_cfg #(
       list_len <= (wr && at_len) ? wdata[9:0] : list_len;
       listed <= (wr && at_len) ? wdata[9:0] != 10'd0 : listed;
       if (wr_res || inf_next) res <= wr_res ? wdata : next_res;
-      if (wr_left || (inf_next && some_left)) begin
-        inf_left  <= wr_left ? wdata : inf_left - 32'd1;
-        some_left <= wr_left ? wdata != 32'd0 : !last;
-      end
+      if (wr_left || (inf_next && some_left)) inf_left <= wr_left ? wdata : inf_left - 32'd1;
+      some_left  <= left_next;
       pix_stride <= (wr && at_pix_stride) ? wdata : pix_stride;
       res_stride <= wr_res_stride ? wdata : res_stride;
     end

@@ -14,6 +14,7 @@
       f_word == `REG_AI_RES_ADR || f_word == `REG_AI_INF_LEFT || f_word == `REG_AI_TAKEN_ADR;
   wire [31:0] f_bits = f_word == `REG_AI_CNN_MODE ? 32'd3 : f_word == `REG_AI_LIST_LEN ? 32'h3FF : 32'hFFFFFFFF;
   wire f_taken = wr && f_at == f_word && !refused && f_word != `REG_AI_TAKEN_ADR;
+  reg f_stopping;  // the run is to end
   reg f_still;  // no start and no change of inference in the cycle before
   reg [`CFG_BITS-1:0] f_cfg;
   reg [31:0] f_watchdog;
@@ -23,6 +24,7 @@
     f_began <= f_began || rst;
     f_at <= next;
     f_still <= !rst && !accept && !inf_next && !npix_take;
+    f_stopping <= stopping;
     f_cfg <= cfg;
     f_inf_next <= !rst && inf_next;
     f_accept <= !rst && accept;
@@ -55,6 +57,8 @@
       if (f_accept && !f_inf_next) start_takes : assert (cfg[`CFG_RES_ADR] == f_res);
       //: The next result goes behind the last one by the stride, or to where the host said.
       if (f_inf_next) next_result : assert (cfg[`CFG_RES_ADR] == (f_res_own ? f_res : f_res + f_res_stride));
+      //: Another inference follows in mode 2 while some are left and no stop was written.
+      another : assert (cfg[`CFG_MORE] == (mode == 2 && inf_left != 0 && !f_stopping));
       //: A misaligned result address or stride is refused while the device is occupied.
       refusal : assert (refused == (wr && occupied && (f_at == `REG_AI_RES_ADR || f_at == `REG_AI_RES_STRIDE) &&
           wdata[OW-1:0] != 0));

@@ -34,6 +34,8 @@ module fifo_regs #(
     output wire             out_valid,
     input  wire             out_ready,
     output wire [WIDTH-1:0] out_data,
+    // out_data of the next cycle, unless a flush comes
+    output wire [WIDTH-1:0] next_data,
     // no word in any place
     output wire             empty
 );
@@ -57,6 +59,7 @@ module fifo_regs #(
   assign in_ready  = held != {DEPTH{1'b1}};
   assign out_valid = held[0];
   assign out_data  = g_place[0].data;
+  assign next_data = !moves[0] ? out_data : g_place[0].next & {WIDTH{g_place[0].behind}};
   assign empty     = held == {DEPTH{1'b0}};
 
   genvar i;

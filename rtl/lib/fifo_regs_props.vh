@@ -45,6 +45,9 @@
     end
   end
 
+  reg f_flushed;
+  reg [WIDTH-1:0] f_next;
+  always @(posedge clk) {f_flushed, f_next} <= {rst || flush, next_data};
   reg f_ran = 1'b0;
   always @(posedge clk) f_ran <= 1'b1;
   // words that entered and did not leave
@@ -71,6 +74,8 @@
       tells_empty : assert (empty == (f_count == 0));
       //: The output is zero while there is no word.
       if (!out_valid && !f_first) zero_when_empty : assert (out_data == 0);
+      //: What comes to the head is known in the cycle before.
+      if (f_ran && !f_flushed) next_head : assert (out_data == f_next);
       //: With BYPASS the words stand without a gap, so that one is visible in the next cycle.
       if (BYPASS != 0) no_gap : assert ((held & (held + 1'b1)) == 0);
       //: The FIFO becomes full.

@@ -67,7 +67,7 @@ module dma_read_ctrl #(
   wire rd_any = (rd_want != 4'd0);
   wire choose_wr = store_want && (turn || !rd_any);
   // the burst before has one beat: without one right behind it the bus would stand still
-  wire short = cmd[`CMD_BEATS] == 5'd1;
+  reg  short;
   // nothing is chosen, or it leaves in this cycle
   wire free = chosen ? short && cmd_ready && !refuse_hold : short || cmd_ready;
   wire go = (rd_any || store_want) && free;
@@ -90,6 +90,9 @@ module dma_read_ctrl #(
   end
 
   wire [`BURST_BITS-1:0] burst = choose_wr ? store_burst : rd_burst;
+
+  wire [`CMD_BITS-1:0] burst_cmd = burst[`BURST_CMD];
+  wire [4:0] burst_beats = burst_cmd[`CMD_BEATS];
 
   assign store_take = go && choose_wr;
   assign rd_take = go && !choose_wr;
@@ -122,9 +125,11 @@ module dma_read_ctrl #(
   always @(posedge clk) begin
     if (rst) begin
       cmd <= {`CMD_BITS{1'b0}};
+      short <= 1'b0;
       wrapped <= 1'b0;
     end else if (go) begin
-      cmd <= burst[`BURST_CMD];
+      cmd <= burst_cmd;
+      short <= burst_beats == 5'd1;
       wrapped <= burst[`BURST_WRAP];
     end
   end

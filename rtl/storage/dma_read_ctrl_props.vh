@@ -84,6 +84,8 @@
       if (!f_waits && cmd_ready && !hold && (rd_want != 0 || store_want)) taken : assert (f_take);
       //: (invariant) Whose turn it is.
       turns : assert (turn == f_read_last);
+      //: (invariant) Whether the burst that was taken last has one beat.
+      one_beat : assert (short == (cmd[`CMD_BEATS] == 1));
       //: (invariant) What is chosen is what was taken.
       if (f_waits) chosen_one : assert (f_taken && cmd == f_cmd && wrapped == f_wrap &&
           cmd[`CMD_WRITE] == f_write && tag[`DMA_TAG_CHAN] == f_chan);

@@ -32,8 +32,12 @@ async def traffic(dut, cycles: int, p_in: float, p_out: float, p_flush: float) -
     dut.flush.value = 1
     await RisingEdge(dut.clk)
     dut.flush.value = 0
+    coming: int | None = None  # the word that is at the head in this cycle
     for _ in range(cycles):
         await RisingEdge(dut.clk)
+        if hasattr(dut, "next_data"):
+            assert coming is None or int(dut.out_data.value) == coming, "next_data"
+            coming = None if int(dut.flush.value) else int(dut.next_data.value)
         assert not hasattr(dut, "count") or int(dut.count.value) == len(model)
         assert not hasattr(dut, "empty") or int(dut.empty.value) == (not model)
         assert int(dut.in_ready.value) == (len(model) < depth), "in_ready must say: not full"

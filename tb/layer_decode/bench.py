@@ -38,7 +38,7 @@ OF_TASKS = {
     *("sin", "sout", "pad", "inten", "send", "first", "last", "idx", "inb", "touch", "wrows"),
     *("inf", "pools", "ptask", "moves"),
 }
-PARTS = ("decode", "flags", "moves", "share", "sizes", "steps", "alu")
+PARTS = ("decode", "fields", "flags", "moves", "share", "sizes", "steps", "alu")
 BUS_BYTES = 4
 
 
