@@ -4,9 +4,9 @@
 //
 // How it works: layer words come from the host's FIFO or, in a task-list run, from a list in the
 // storage (list_reader, word_source). layer_decode turns each layer into a descriptor; dispatcher
-// passes it to fetch_ctrl and the loaders, which run ahead, and to a queue, from which layer_runner
-// starts one layer at a time. In a stream prefetch_ctrl requests the pixels of the next inference
-// ahead of time. run_state decides what ends a run before its time.
+// requests its weights, passes it to the loaders, which run ahead, and to a queue, from which
+// layer_runner starts one layer at a time. In a stream prefetch_ctrl requests the pixels of the next
+// inference ahead of time. run_state decides what ends a run before its time.
 // Handshake: commands and events are pulses; everything else is valid/ready. After an error in host
 // mode layer words are discarded, layer by layer, until the host acknowledges.
 `resetall
@@ -112,22 +112,19 @@ module control #(
   wire start = host[`HOST_START];
   wire soft_reset = host[`HOST_SOFT_RESET];
 
-  // ---- list_reader
-  wire list_word_valid, list_take, list_mode, committed, list_last, list_parity, moved_on;
-  wire [63:0] list_word;
-  wire [ 9:0] list_index;
-  // ---- word_source, list_check, run_state
-  wire dec_word_valid, list_changed, refuse, trouble, refused, hold, error, busy;
-  wire [9:0] list_changed_index, host_index;
-  wire [63:0] dec_word_data;
+  // ---- list_reader, word_source
+  wire list_word_valid, list_take, list_mode, committed, list_last, list_parity, list_changed, moved_on;
+  wire dec_word_valid, hold;
+  wire [63:0] list_word, dec_word_data;
+  wire [9:0] list_index, list_changed_index, host_index;
+  // ---- run_state
+  wire refuse, trouble, refused, error, busy;
   // ---- layer_decode
   wire dec_word_ready, collected, dec_idle, dec_err, d_valid;
   wire [7:0] dec_err_code;
   // ---- dispatcher
   wire [9:0] next_index;
-  wire d_ready, q_valid, q_empty;
-  // ---- fetch_ctrl
-  wire fetch_start, fetch_busy, first_out, boundary;
+  wire d_ready, q_valid, layers_wait, layers_move, first_out;
   // ---- prefetch_ctrl
   wire pix_ready, npix_take, pix_ask, pix_loading, fc_reached;
   // ---- layer_runner
@@ -166,20 +163,9 @@ module control #(
       .index(list_index),
       .last(list_last),
       .parity(list_parity),
-      .moved_on(moved_on)
-  );
-
-  list_check u_check (
-      .clk(clk),
-      .rst(rst),
-      .start(start),
-      .take(list_take),
-      .word(list_word),
-      .collected(list_take && collected),
-      .index(list_index),
-      .last(list_last),
       .changed(list_changed),
-      .changed_index(list_changed_index)
+      .changed_index(list_changed_index),
+      .moved_on(moved_on)
   );
 
   word_source u_words (
@@ -223,11 +209,8 @@ module control #(
       .dec_err_index     (load_desc[`DESC_IDX]),
       .list_changed      (list_changed),
       .list_changed_index(list_changed_index),
-      .d_valid           (d_valid),
-      .fetch_busy        (fetch_busy),
-      .weight_load_busy  (weight_load_busy),
-      .param_load_busy   (param_load_busy),
-      .q_empty           (q_empty),
+      .layers_wait       (layers_wait),
+      .layers_move       (layers_move),
       .idle              (idle),
       .desc              (desc),
       .runs              (runs),
@@ -306,14 +289,23 @@ module control #(
       .d_valid(d_valid),
       .d_ready(d_ready),
       .d_desc(load_desc),
-      .fetch_start(fetch_start),
-      .fetch_busy(fetch_busy),
+      .weight_quiet(traffic[`TRAFFIC_WEIGHT_QUIET]),
+      .bias_quiet(traffic[`TRAFFIC_BIAS_QUIET]),
+      .weight_req_valid(weight_req_valid),
+      .weight_req_ready(weight_req_ready),
+      .weight_req(weight_req),
+      .weight_req_kept(weight_req_kept),
+      .bias_req_valid(bias_req_valid),
+      .bias_req_ready(bias_req_ready),
+      .bias_req(bias_req),
+      .first_out(first_out),
       .weight_load_start(weight_load_start),
       .weight_load_busy(weight_load_busy),
       .param_load_start(param_load_start),
       .param_load_busy(param_load_busy),
       .q_valid(q_valid),
-      .q_empty(q_empty),
+      .waits(layers_wait),
+      .moves(layers_move),
       .desc(desc),
       .next_index(next_index),
       .q_pop(q_pop),
@@ -323,26 +315,6 @@ module control #(
       .list_mode(list_mode),
       .keep(keep),
       .reuse(reuse)
-  );
-
-  fetch_ctrl u_fetch (
-      .clk(clk),
-      .rst(rst || flush),
-      .start(fetch_start),
-      .desc(load_desc),
-      .reuse(reuse),
-      .busy(fetch_busy),
-      .boundary(boundary),
-      .first_out(first_out),
-      .weight_quiet(traffic[`TRAFFIC_WEIGHT_QUIET]),
-      .bias_quiet(traffic[`TRAFFIC_BIAS_QUIET]),
-      .weight_req_valid(weight_req_valid),
-      .weight_req_ready(weight_req_ready),
-      .weight_req(weight_req),
-      .weight_req_kept(weight_req_kept),
-      .bias_req_valid(bias_req_valid),
-      .bias_req_ready(bias_req_ready),
-      .bias_req(bias_req)
   );
 
   prefetch_ctrl u_prefetch (
@@ -417,7 +389,7 @@ module control #(
       .inf_next(inf_next)
   );
 
-  wire unused = &{1'b0, boundary, traffic};
+  wire unused = &{1'b0, traffic};
 
 `ifdef FORMAL_control
   `include "control_props.vh"

@@ -138,7 +138,7 @@
       //: A list has one layer or two; whether another inference follows may change at any time. No watchdog helps.
       configuration : assume (cfg[`CFG_LIST_LEN] == f_len && f_len >= 1 && f_len <= 2 && cfg[`CFG_WATCHDOG] == 0);
       //: A run is started while nothing is at work; words of the host wait meanwhile.
-      if (start) start_when_free : assume (!list_mode && idle && q_empty && !q_pop && dec_idle && !d_valid && !fetch_busy &&
+      if (start) start_when_free : assume (!list_mode && idle && !q_pop && dec_idle && !layers_move &&
           !dec_err && !refused && !flush && host[`HOST_PENDING] && !soft_reset);
       //: Words of the host stand until they are taken; it forgets them only with a start or a reset.
       host_words : assume ((!f_was_arg || arg_valid) && (!arg_flush || start || soft_reset));

@@ -2,13 +2,14 @@
 //
 // dispatcher: passes each decoded layer to the units that need it.
 //
-// How it works: a descriptor goes to fetch_ctrl, to the weight and the parameter loader, which run
-// ahead, and into the array's queue, in registers. Each takes it when it is free; the decoder continues
-// when all have taken it, so one layer more than the queue holds is fetched ahead. weight_keep decides
-// whether a stream's weights stay in the buffer; if they do, the weight loader is skipped.
-// Handshake: d is valid/ready; fetch_start, weight_load_start and param_load_start are given while
+// How it works: a descriptor goes to fetch_ctrl, which requests weights and tables, to the weight and the
+// parameter loader, which run ahead, and into the array's queue, in registers. Each takes it when it is
+// free; the decoder continues when all have taken it, so one layer more than the queue holds is fetched
+// ahead. weight_keep decides whether a stream's weights stay in the buffer; if they do, the weight loader
+// is skipped.
+// Handshake: d and the requests are valid/ready; weight_load_start and param_load_start are asserted while
 // the busy of each is low; the queue is valid with q_pop. A layer walks to the head for some cycles:
-// q_empty, not q_valid, tells whether layers are left.
+// waits, not q_valid, says whether layers are left.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -30,20 +31,30 @@ module dispatcher #(
     input  wire                  d_valid,
     output wire                  d_ready,
     input  wire [`DESC_BITS-1:0] d_desc,
-    // takers
-    output wire                  fetch_start,
-    input  wire                  fetch_busy,
+    // weights and tables: channels without a request; requests; the first layer's are out
+    input  wire                  weight_quiet,
+    input  wire                  bias_quiet,
+    output wire                  weight_req_valid,
+    input  wire                  weight_req_ready,
+    output wire [ `REQ_BITS-1:0] weight_req,
+    output wire                  weight_req_kept,
+    output wire                  bias_req_valid,
+    input  wire                  bias_req_ready,
+    output wire [ `REQ_BITS-1:0] bias_req,
+    output wire                  first_out,
+    // loaders
     output wire                  weight_load_start,
     input  wire                  weight_load_busy,
     output wire                  param_load_start,
     input  wire                  param_load_busy,
-    // queue for the array: the layer at its head, zeros when there is none, its number in the next cycle;
-    // no layer in the queue, none on its way to the head either
+    // queue for the array: the layer at its head, zeros when there is none, its number in the next cycle
     output wire                  q_valid,
-    output wire                  q_empty,
     output wire [`DESC_BITS-1:0] desc,
     output wire [           9:0] next_index,
     input  wire                  q_pop,
+    // a layer is offered or in the queue; one is, or a taker is at work
+    output wire                  waits,
+    output wire                  moves,
     // a run begins; it is a stream; it is over; layers are those of a task list
     input  wire                  start,
     input  wire                  stream,
@@ -55,7 +66,7 @@ module dispatcher #(
 );
 
   reg fetch_taken, weight_taken, param_taken, queue_taken;
-  wire q_ready;
+  wire q_ready, q_empty, fetch_start, fetch_busy, boundary;
   wire give_fetch = d_valid && !fetch_taken && !fetch_busy;
   wire give_weight = d_valid && !weight_taken && !weight_load_busy;
   wire give_param = d_valid && !param_taken && !param_load_busy;
@@ -102,6 +113,28 @@ module dispatcher #(
       .next_data(next_desc),
       .empty    (q_empty)
   );
+  assign waits = d_valid || !q_empty;
+  assign moves = waits || fetch_busy || weight_load_busy || param_load_busy;
+
+  fetch_ctrl u_fetch (
+      .clk(clk),
+      .rst(rst || flush),
+      .start(fetch_start),
+      .desc(d_desc),
+      .reuse(reuse),
+      .busy(fetch_busy),
+      .boundary(boundary),
+      .first_out(first_out),
+      .weight_quiet(weight_quiet),
+      .bias_quiet(bias_quiet),
+      .weight_req_valid(weight_req_valid),
+      .weight_req_ready(weight_req_ready),
+      .weight_req(weight_req),
+      .weight_req_kept(weight_req_kept),
+      .bias_req_valid(bias_req_valid),
+      .bias_req_ready(bias_req_ready),
+      .bias_req(bias_req)
+  );
 
   weight_keep #(
       .N_Z      (N_Z),
@@ -121,7 +154,7 @@ module dispatcher #(
       .reuse    (reuse)
   );
 
-  wire unused = &{1'b0, next_desc};
+  wire unused = &{1'b0, next_desc, boundary};
 
 `ifdef FORMAL_dispatcher
   `include "dispatcher_props.vh"

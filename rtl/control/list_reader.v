@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// list_reader: reads the lists of a task-list run, and knows whether one is on.
+// list_reader: reads the lists of a task-list run, and says whether one is on.
 //
 // How it works: a start requests the list. In continuous mode the list of the next inference is
 // requested as soon as the present one's is decoded (committed), so that its first weights arrive
 // early. From then on the next inference will run; therefore it happens only while the
-// configuration is not changing. Bytes of the list channel become 64-bit words.
+// configuration is not changing. Bytes of the list channel become 64-bit words. list_check compares the
+// layers of each list with those of the first one.
 // Handshake: list_req and the list stream are valid/ready; a word is there with word_valid and
 // goes with word_take. Everything else is pulses and levels.
 `resetall
@@ -48,6 +49,9 @@ module list_reader #(
     output reg  [           9:0] index,
     output wire                  last,
     output reg                   parity,
+    // a layer was collected that is not that of the first inference, its index
+    output wire                  changed,
+    output wire [           9:0] changed_index,
     // the configuration has moved on
     output reg                   moved_on
 );
@@ -129,6 +133,19 @@ module list_reader #(
     if (rst) moved_on <= 1'b0;
     else moved_on <= inf_next;
   end
+
+  list_check u_check (
+      .clk(clk),
+      .rst(rst),
+      .start(start),
+      .take(word_take),
+      .word(word),
+      .collected(word_take && collected),
+      .index(index),
+      .last(last),
+      .changed(changed),
+      .changed_index(changed_index)
+  );
 
   wire unused = &{1'b0, cfg};
 

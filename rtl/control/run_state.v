@@ -3,7 +3,7 @@
 // run_state: what the controller is at, for the host and the storage, and what ends a run before its
 // time.
 //
-// How it works: combinational, of what the other units of the controller tell. error_ctrl decides which
+// How it works: combinational, of what the other units of the controller report. error_ctrl decides which
 // failure takes effect, watchdog when nothing has moved for too long.
 // Handshake: none; error is a pulse.
 `resetall
@@ -30,12 +30,9 @@ module run_state (
     input  wire [              9:0] dec_err_index,
     input  wire                     list_changed,
     input  wire [              9:0] list_changed_index,
-    // a layer that is passed on, its takers
-    input  wire                     d_valid,
-    input  wire                     fetch_busy,
-    input  wire                     weight_load_busy,
-    input  wire                     param_load_busy,
-    input  wire                     q_empty,
+    // dispatcher: layers that are decoded and not done; these, or requests and loads of theirs
+    input  wire                     layers_wait,
+    input  wire                     layers_move,
     // runner: the layer at work, what it does, pixels that still come; ends of layers, inferences
     input  wire                     idle,
     input  wire [   `DESC_BITS-1:0] desc,
@@ -73,9 +70,7 @@ module run_state (
 );
 
   wire [9:0] layer = desc[`DESC_IDX];  // 0 when there is none
-  wire loading = weight_load_busy || param_load_busy;
-  assign busy = list_mode || !idle || !q_empty || !dec_idle || d_valid || fetch_busy || loading || dec_err ||
-      refused || host_comes;
+  assign busy = list_mode || !idle || layers_move || !dec_idle || dec_err || refused || host_comes;
   wire fc_now = desc[`DESC_MODE] == `MODE_FC && runs;
   assign status = {
     waits_pixels || waits_output || pix_loading,
@@ -125,7 +120,7 @@ module run_state (
       .stuck_waits(stuck_waits),
       .waiting(waiting),
       .layer(layer),
-      .drained(idle && q_empty && !d_valid && dec_word_ready),
+      .drained(idle && !layers_wait && dec_word_ready),
       .refuse(refuse),
       .trouble(trouble),
       .refused(refused),
@@ -134,7 +129,7 @@ module run_state (
   );
 
   // words of an unfinished layer, and results that nobody takes, are for the host to move
-  wire own_work = list_mode || !q_empty || d_valid || !dec_word_ready || !idle || fetch_busy || loading;
+  wire own_work = list_mode || layers_move || !dec_word_ready || !idle;
   watchdog u_watchdog (
       .clk(clk),
       .rst(rst),

@@ -79,7 +79,7 @@ def script(proof: Proof, mode: str, files: list[Path], left_out: list[str]) -> s
     depth = {"prove": proof.depth, "bmc": proof.bounded_depth, "cover": proof.cover_depth}[mode]
     sets = " ".join(f"-set {key} {value}" for key, value in proof.parameters.items())
     cells = " ".join(f"c:{name}" for name in left_out)
-    free = " ".join(f"c:{name}" for name in proof.free)
+    free = " ".join(f"*/c:{name}" for name in proof.free)
     lines = [
         "[options]",
         f"mode {mode}",

@@ -47,7 +47,7 @@ module tb_probe #(
     12'd0, tb_top.`DUT.u_cache.unload_busy, tb_top.`DUT.u_cache.load_busy, tb_top.`DUT.u_control.keep, tb_top.`DUT.u_control.reuse,
     tb_top.`DUT.u_host.u_regs.u_ai.u_inference.npix_taken, tb_top.`DUT.u_control.fc_reached, tb_top.`DUT.u_storage.u_dmac.rd_full[3],
     tb_top.`DUT.u_storage.u_dmac.rd_full[1], tb_top.`DUT.u_storage.u_dmac.rd_full[2], tb_top.`DUT.u_storage.u_dmac.weight_bias_full,
-    tb_top.`DUT.u_control.boundary, tb_top.m_htrans[1] & tb_top.m_hgrant, tb_top.u_fabric.dp_dut,
+    tb_top.`DUT.u_control.u_dispatch.boundary, tb_top.m_htrans[1] & tb_top.m_hgrant, tb_top.u_fabric.dp_dut,
     tb_top.u_fabric.dp_write, beat_ok, tb_top.`DUT.u_storage.u_dmac.push,
     tb_top.`DUT.pixel_valid & tb_top.`DUT.pixel_ready, tb_top.`DUT.weight_valid & tb_top.`DUT.weight_ready,
     tb_top.`DUT.bias_valid & tb_top.`DUT.bias_ready, tb_top.`DUT.list_valid & tb_top.`DUT.list_ready,
