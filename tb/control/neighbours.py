@@ -206,8 +206,13 @@ class Neighbours:
             self.list.on = False
             for channel in self.channels:
                 channel.held = 0
-        for name in ("fetch", "weight_load", "param_load"):
-            if int(getattr(dut, f"{name}_start").value):
+        starts = {
+            "fetch": dut.u_dispatch.fetch_start,
+            "weight_load": dut.weight_load_start,
+            "param_load": dut.param_load_start,
+        }
+        for name, start in starts.items():
+            if int(start.value):
                 assert f"{name}_busy" not in self.due, f"{name} was started while busy"
                 info = unpack(int(dut.load_desc.value))
                 self._log(name, reuse=int(dut.reuse.value), **info)

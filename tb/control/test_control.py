@@ -484,4 +484,11 @@ def test_control(sim: str, modules: str) -> None:
     sources = ["rtl/control/*.v", "rtl/lib/*.v"]
     params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64}
     for module in modules.split():
-        run_bench(sim, "control", sources, f"tb.control.{module}", params=params)
+        run_bench(
+            sim,
+            "control",
+            sources,
+            f"tb.control.{module}",
+            params=params,
+            public="tb/control/public.vlt",
+        )
