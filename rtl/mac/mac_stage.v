@@ -160,7 +160,6 @@ module mac_stage #(
           .lane_top(now[`COLUMN_TOP]),
           .lane_bot(now[`COLUMN_BOT]),
           .lane_count(now[`COLUMN_COUNT]),
-          .kernels(now[`COLUMN_KERNELS]),
           .row(rows[t]),
           .wrow(weights[t*N_Z*WEIGHT_BITS+:N_Z*WEIGHT_BITS]),
           .valid(valid),
