@@ -74,6 +74,7 @@ rtl/lib/stripe_iter.v
 rtl/mac/accumulator.v
 rtl/mac/mac_array.v
 rtl/mac/mac_stage.v
+rtl/mac/mac_tags.v
 rtl/mac/mac_unit.v
 rtl/mac/operand_column.v
 rtl/mac/sum_planes.v
@@ -116,6 +117,7 @@ rtl/sequencer/issue_credits.v
 rtl/sequencer/issue_stage.v
 rtl/sequencer/lane_ctrl.v
 rtl/sequencer/loop_nest.v
+rtl/sequencer/nest_places.v
 rtl/sequencer/plane_issue.v
 rtl/sequencer/sequencer.v
 rtl/sequencer/sweep.v
@@ -138,6 +140,7 @@ rtl/storage/weight_bias_full.v
 rtl/tile/fc_flatten.v
 rtl/tile/fc_serial.v
 rtl/tile/fill_addr.v
+rtl/tile/fill_request.v
 rtl/tile/fill_seq.v
 rtl/tile/fill_stripe.v
 rtl/tile/fill_taps.v
@@ -146,6 +149,7 @@ rtl/tile/tile_bank.v
 rtl/tile/tile_buffer.v
 rtl/tile/tile_place.v
 rtl/tile/tile_scatter.v
+rtl/tile/tile_word.v
 rtl/weight/act_table.v
 rtl/weight/param_buffer.v
 rtl/weight/param_loader.v

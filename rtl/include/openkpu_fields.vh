@@ -425,14 +425,13 @@
 `define COLUMN_TAPS (0)+:(9)  // taps in use, a bit a column
 `define COLUMN_WSEL (9)+:(ZW)  // weight bank (depthwise, fully connected)
 `define COLUMN_POS (9+ZW)+:(6)  // position of the first pixel in the stripe
-`define COLUMN_KERNELS (15+ZW)+:(8)  // kernel modules in use
-`define COLUMN_COUNT (23+ZW)+:(8)  // lanes that count
-`define COLUMN_BOT (31+ZW)+:(L)  // lanes at the lower edge of the map
-`define COLUMN_TOP (31+ZW+L)+:(L)  // lanes at the upper edge
-`define COLUMN_RIGHT (31+ZW+L+L)+:(L)  // lanes at the right edge
-`define COLUMN_LEFT (31+ZW+L+L+L)+:(L)  // lanes at the left edge
-`define COLUMN_VALID (31+ZW+L+L+L+L)+:(L)  // lanes that count
-`define COLUMN_BITS (31+ZW+L+L+L+L+L)
+`define COLUMN_COUNT (15+ZW)+:(8)  // lanes that count
+`define COLUMN_BOT (23+ZW)+:(L)  // lanes at the lower edge of the map
+`define COLUMN_TOP (23+ZW+L)+:(L)  // lanes at the upper edge
+`define COLUMN_RIGHT (23+ZW+L+L)+:(L)  // lanes at the right edge
+`define COLUMN_LEFT (23+ZW+L+L+L)+:(L)  // lanes at the left edge
+`define COLUMN_VALID (23+ZW+L+L+L+L)+:(L)  // lanes that count
+`define COLUMN_BITS (23+ZW+L+L+L+L+L)
 
 // Entry of the activation table as the post lanes keep it. Entry 0: its start; entries 1 to 15:
 // the least start from there on, which is the entry's own start wherever the entry is chosen.

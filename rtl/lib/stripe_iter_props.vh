@@ -6,7 +6,8 @@
 
   (* anyconst *) reg [11:0] f_x;
   (* anyconst *) reg [10:0] f_y;
-  reg f_began = 1'b0;  // the grid stands, from a restart on
+  reg f_began = 1'b0;  // the grid stands, from the cycle behind a restart on
+  reg f_again = 1'b0;  // that cycle
   reg f_first = 1'b1;
   reg [10:0] f_kw;
   reg [9:0] f_kh;
@@ -19,6 +20,7 @@
   wire f_same = kw == f_kw && kh == f_kh && swl == f_swl && overlap == f_overlap;
   always @(posedge clk) begin
     f_first <= 1'b0;
+    f_again <= restart;
     f_began <= !rst && (restart || f_began);
     f_kw <= kw;
     f_kh <= kh;
@@ -35,8 +37,8 @@
     //: The grid is one that the layer decoder lets through; stripes of stride-1 pools are not of one line.
     grid_legal : assume (kw != 0 && kw <= 1024 && kh != 0 && kh <= 512 && swl >= 4 && swl <= 6 &&
             !(overlap && swl == 6));
-    //: The grid stays as it is from a restart to the next one.
-    if (f_began && !restart) grid_stands : assume (f_same);
+    //: The grid stays as it is from the cycle behind a restart to the next one.
+    if (f_began && !f_again && !restart) grid_stands : assume (f_same);
     //: The tracked pixel is one of the grid.
     if (!restart) pixel_inside : assume (f_x < kw && f_y < kh);
     if (f_on && !rst && !restart) begin

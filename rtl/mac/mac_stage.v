@@ -4,7 +4,7 @@
 //
 // How it works: each of nine instances of operand_column selects from a tile word and a weight row
 // what its units multiply; mac_array adds the products up along the columns. The tag of an issue
-// waits here for its sums, which are added up in the accumulators; those of a group's last step
+// waits in mac_tags for its sums, which are added up in the accumulators; those of a group's last step
 // leave, with SUM_PLANES once more for each of the other bytes of 32-bit sums. With FP16_LANES
 // units are lent to fp16_task, by fp16_share, while its layers are at work.
 // Handshake: a fixed pipeline, a cycle behind the memories' read enables. Parameters are read
@@ -160,7 +160,6 @@ module mac_stage #(
           .lane_top(now[`COLUMN_TOP]),
           .lane_bot(now[`COLUMN_BOT]),
           .lane_count(now[`COLUMN_COUNT]),
-          .kernels(now[`COLUMN_KERNELS]),
           .row(rows[t]),
           .wrow(weights[t*N_Z*WEIGHT_BITS+:N_Z*WEIGHT_BITS]),
           .valid(valid),
@@ -309,35 +308,23 @@ module mac_stage #(
   );
 
   // ---- the issue that belongs to the sums: 1 cycle memory, N_X + 2 cycles array
-  localparam DELAY = N_X + 3;
-  reg [DELAY-1:0] tag_valid;
-  reg [DELAY*`TAG_BITS-1:0] tag_q;
-  wire [`TAG_BITS-1:0] tag = tag_q[DELAY*`TAG_BITS-1-:`TAG_BITS];
-  wire [`TAG_BITS-1:0] tag_next = tag_q[(DELAY-1)*`TAG_BITS-1-:`TAG_BITS];
-  always @(posedge clk) begin
-    if (rst) tag_valid <= {DELAY{1'b0}};
-    else tag_valid <= {tag_valid[DELAY-2:0], issued[0]};
-  end
-  always @(posedge clk) begin
-    tag_q <= {tag_q[(DELAY-1)*`TAG_BITS-1:0], issue_tag};
-  end
-
-  // ---- kept sums leave in step with the issues of the array
-  wire again_now, again_idle;
-  generate
-    if (SUM_PLANES != 0) begin : g_again
-      reg [DELAY-1:0] again;
-      always @(posedge clk) begin
-        if (rst) again <= {DELAY{1'b0}};
-        else again <= {again[DELAY-2:0], issued[1]};
-      end
-      assign again_now  = again[DELAY-1];
-      assign again_idle = again == {DELAY{1'b0}};
-    end else begin : g_once
-      assign {again_now, again_idle} = 2'b01;
-      wire unused_again = issued[1];
-    end
-  endgenerate
+  wire sums_valid, again_now, tags_idle;
+  wire [`TAG_BITS-1:0] tag, tag_next;
+  mac_tags #(
+      .TW        (`TAG_BITS),
+      .DELAY     (N_X + 3),
+      .SUM_PLANES(SUM_PLANES)
+  ) u_tags (
+      .clk      (clk),
+      .rst      (rst),
+      .issued   (issued),
+      .issue_tag(issue_tag),
+      .valid    (sums_valid),
+      .tag      (tag),
+      .tag_next (tag_next),
+      .again    (again_now),
+      .idle     (tags_idle)
+  );
 
   // ---- accumulators
   wire [`META_BITS-1:0] tag_meta = tag[`TAG_META];
@@ -355,7 +342,7 @@ module mac_stage #(
   assign param_row = rd_prow[PAW-1:0];
   assign out_bank  = out_meta[`META_PBANK];
   assign out_job   = job;
-  assign idle      = tag_valid == {DELAY{1'b0}} && again_idle && !out_valid;
+  assign idle      = tags_idle && !out_valid;
 
   accumulator #(
       .N_Y(N_Y),
@@ -370,7 +357,7 @@ module mac_stage #(
       .by_lane(dw),
       .keeps(keeps),
       .in_again(again_now),
-      .in_valid(tag_valid[DELAY-1]),
+      .in_valid(sums_valid),
       .in_psum(psum),
       .in_xsum(xsum),
       .in_idx(tag[`TAG_IDX]),

@@ -57,7 +57,6 @@ module operand_column #(
     input  wire [              L-1:0] lane_top,
     input  wire [              L-1:0] lane_bot,
     input  wire [                7:0] lane_count,
-    input  wire [                7:0] kernels,
     // memory contents
     input  wire [       8*TILE_W-1:0] row,
     input  wire [N_Z*WEIGHT_BITS-1:0] wrow,
@@ -205,7 +204,7 @@ module operand_column #(
     gated  <= rst ? {CB{1'b0}} : idle_sum;
   end
 
-  wire unused = &{1'b0, pos, lane_count, kernels, swl, lanes_d[8*N_Y-1:0]};
+  wire unused = &{1'b0, pos, lane_count, swl, lanes_d[8*N_Y-1:0]};
 
 endmodule
 

@@ -73,7 +73,8 @@ module output_stage #(
       wire [4:0] reached;
       wire in_first, complete;
       // depthwise rows and neurons take one channel's place, and come on the lanes of their place in it
-      wire one_chan = desc[`DESC_DW] || desc[`DESC_MODE] == `MODE_FC;
+      reg one_chan;  // from a register: the first issue comes some cycles behind the start
+      always @(posedge clk) one_chan <= desc[`DESC_DW] || desc[`DESC_MODE] == `MODE_FC;
       stripe_places #(
           .N_Z  (N_Z),
           .DEPTH(DEPTH),

@@ -122,7 +122,9 @@ module piece_walk #(
 
   // (the job waits until its row is formed: these registers are right before it is taken)
   reg right_edge, bottom_edge;
+  reg [ZW-1:0] job_z_end;
   always @(posedge clk) begin
+    job_z_end   <= dw ? {ZW{1'b0}} : job_nz[ZW-1:0] - {{(ZW - 1) {1'b0}}, 1'b1};
     right_edge  <= {1'b0, job_gx} + {4'd0, job_width} == desc[`DESC_KW];
     bottom_edge <= {1'b0, job_gy} + {7'd0, job_lines} == desc[`DESC_KH];
   end
@@ -138,14 +140,17 @@ module piece_walk #(
   wire part_end = step_last && z == z_end;
   wire line_end = part_end && x_last;
   wire job_end = line_end && line == line_last;
+  // what a move would end is known before it: whether there is one comes from the AI RAM's arbiter
+  wire ends = valid && there && job_end;
+  wire next_there = job_valid && formed;
   assign rd_en       = valid && move && there;
-  assign job_ready   = job_valid && formed && (!valid || (rd_en && job_end));
-  assign release_one = rd_en && job_end;
+  assign job_ready   = (next_there && !valid) || (move && next_there && ends);
+  assign release_one = move && ends;
   assign idle        = !job_valid && !valid;
 
   always @(posedge clk) begin
     if (rst) valid <= 1'b0;
-    else valid <= job_ready || (valid && !(rd_en && job_end));
+    else valid <= job_ready || (valid && !release_one);
   end
 
   // rows: on to the next channel, or from the first channel's to the next line
@@ -167,7 +172,7 @@ module piece_walk #(
       entry     <= job_entry;
       whole     <= job[`JOB_WHOLE];
       z         <= {ZW{1'b0}};
-      z_end     <= dw ? {ZW{1'b0}} : job_nz[ZW-1:0] - {{(ZW - 1) {1'b0}}, 1'b1};
+      z_end     <= job_z_end;
       sub_0     <= (out32 ? job_plane : job_chan[1:0]) & sub_last;
       x_0       <= job_gx >> fl;
       x         <= 6'd0;

@@ -72,8 +72,11 @@ module pool_parts #(
       wire load = ahead != 5'd0 && (!valid || piece_ready);
       wire last = entry[`PIECE_LAST];
       wire last_part = part == (entry[`PIECE_LINE_LAST] ? last_place[3:B] : {SB{1'b1}});
-      wire back = load && last && !last_part;  // to the chunk's first line again
-      wire [4:0] gain = back ? {1'b0, line} : {5{load}};
+      // what a load changes is worked out before it: it follows from the end of the pool's pipeline
+      wire back = last && !last_part;  // to the chunk's first line again
+      wire [3:0] rd_after = rd + (back ? ~line + 4'd1 : 4'd1);
+      wire [4:0] ahead_stays = ahead + {4'd0, got};
+      wire [4:0] ahead_after = (ahead + (back ? {1'b0, line} : 5'h1f)) + {4'd0, got};
       assign freed = load && last_part;
 
       always @(posedge clk) begin
@@ -84,9 +87,9 @@ module pool_parts #(
           valid <= 1'b0;
         end else begin
           wr <= wr + {3'd0, got};
-          rd <= back ? rd - line : rd + {3'd0, load};
+          rd <= load ? rd_after : rd;
           line <= !load ? line : last ? 4'd0 : line + 4'd1;
-          ahead <= ahead + gain + {4'd0, got};
+          ahead <= load ? ahead_after : ahead_stays;
           part <= !(load && last) ? part : last_part ? {SB{1'b0}} : part + 1'b1;
           valid <= load || (valid && !piece_ready);
         end

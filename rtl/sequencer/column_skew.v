@@ -24,11 +24,10 @@ module column_skew #(
     // clock and synchronous reset
     input  wire                      clk,
     input  wire                      rst,
-    // issue: word of the tile buffer; the rest of it, see issue_stage; kernel modules in use
+    // issue: word of the tile buffer; the rest of it, see issue_stage
     input  wire                      issue_valid,
     input  wire [            TA-1:0] issue_word,
     input  wire [  `STAGED_BITS-1:0] staged,
-    input  wire [              ZW:0] kernels,
     // a cycle later: lanes, from lane_ctrl
     input  wire [             L-1:0] lane_valid,
     input  wire [             L-1:0] lane_left,
@@ -52,10 +51,9 @@ module column_skew #(
   reg [9*CW-1:0] control_q;
   reg [`COLUMN_BITS-5*L-9:0] kept;  // what lane_ctrl leaves alone, the lowest fields
   wire [`COLUMN_BITS-5*L-9:0] now;
-  assign now[`COLUMN_TAPS]    = staged[`STAGED_TAPS];
-  assign now[`COLUMN_WSEL]    = staged[`STAGED_WSEL];
-  assign now[`COLUMN_POS]     = staged[`STAGED_POS];
-  assign now[`COLUMN_KERNELS] = {{(7 - ZW) {1'b0}}, kernels};
+  assign now[`COLUMN_TAPS] = staged[`STAGED_TAPS];
+  assign now[`COLUMN_WSEL] = staged[`STAGED_WSEL];
+  assign now[`COLUMN_POS]  = staged[`STAGED_POS];
 
   always @(posedge clk) begin
     if (rst) kept <= {(CW - 5 * L - 8) {1'b0}};

@@ -113,7 +113,9 @@ module issue_credits #(
     end
   endgenerate
   // a depthwise row of four channels changes to a second weight row on its way
-  wire w_ask = fresh || (N_Z == 2 && desc[`DESC_DW]);
+  reg dw;
+  always @(posedge clk) dw <= desc[`DESC_DW];
+  wire w_ask = fresh || (N_Z == 2 && dw);
   wire tile_ready = !fresh || (tile_ok && out_ok);
   wire row_ready = !w_ask || (wrow_ok && (!leaves || prow_ok));
   wire ready = tile_ready && row_ready && !(leaves && lanes_busy);

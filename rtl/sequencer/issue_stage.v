@@ -38,23 +38,24 @@ module issue_stage #(
 );
 
   wire [1:0] mode = desc[`DESC_MODE];
-  wire rows = mode == `MODE_DWROW;
   wire nines = mode == `MODE_CHAN || mode == `MODE_FC;
   wire [10:0] n_w = desc[`DESC_W];
   wire [9:0] n_h = desc[`DESC_H];
   wire [1:0] stl = desc[`DESC_STL];
-  wire ph = desc[`DESC_PH];
+  wire new_ph = desc[`DESC_PH];
   wire [3:0] lastn = desc[`DESC_LASTN];
 
   // ---- of the layer, in registers: nothing is issued in the first cycle of one
-  wire [10:0] x_last = n_w - 11'd1 - {10'd0, ph};
+  wire [10:0] x_last = n_w - 11'd1 - {10'd0, new_ph};
   wire [9:0] y_last = n_h - 10'd1;
   wire [1:0] skipped = {stl[1], stl != 2'd0};  // bits of a position that a pick drops
   reg [10:0] x_end;  // the last column and line, in computed ones
   reg [9:0] y_end;
   reg x_met, y_met;  // they are computed
   reg [8:0] taps, last_taps;
+  reg rows, vector, ph;
   always @(posedge clk) begin
+    {rows, vector, ph} <= {mode == `MODE_DWROW, mode == `MODE_FC, new_ph};
     x_end <= x_last >> stl;
     y_end <= y_last >> stl;
     x_met <= (x_last[1:0] & skipped) == 2'd0;
@@ -112,7 +113,7 @@ module issue_stage #(
   wire [`TAG_BITS-1:0] sums;
   assign sums[`TAG_META]  = meta;
   // the sum of a fully connected layer is the first pixel of its map
-  assign sums[`TAG_POS]   = (mode == `MODE_FC) ? 6'd0 : issue[`ISSUE_POS];
+  assign sums[`TAG_POS]   = vector ? 6'd0 : issue[`ISSUE_POS];
   assign sums[`TAG_END]   = issue[`ISSUE_ENDS] && last;
   assign sums[`TAG_LAST]  = last;
   assign sums[`TAG_FIRST] = issue[`ISSUE_FIRST];

@@ -5,11 +5,10 @@
 // How it works: a walker a mode decides what an issue moves on: walk_groups for convolutions (and
 // depthwise layers with a pool), walk_rows for depthwise layers without one, walk_vector for fully
 // connected layers. The counters are common to all of them: sweep has the pixels, walk_stripe the stripe;
-// here are the reduction step, the unit (a group of output channels, a channel of a depthwise layer or a
-// neuron), tile entry and weight row, each of the latter two with the place it may have to go back to.
-// Entries and rows are running counts, and a layer uses up all that are filled for it. That a count is
-// at its last value is found a cycle ahead, from the next value, so that whether an issue can be made,
-// which waits for it, begins at a register.
+// nest_places the tile entry and the weight row; here are the reduction step and the unit (a group of
+// output channels, a channel of a depthwise layer or a neuron). That a count is at its last value is found
+// a cycle ahead, from the next value, so that whether an issue can be made, which waits for it, begins at a
+// register. What an issue would change does not wait for the credits: `go`, which is late, comes last.
 // The issue describes the present position, and what it is the last use of.
 // Handshake: start with a stable descriptor; `go` makes the present issue and moves on; running until
 // the last one is made, done a cycle later. Behind it all counters are where a layer starts.
@@ -50,7 +49,7 @@ module loop_nest #(
     input  wire [         WW-1:0] jump_to,
     // the present issue; first weight row of its block
     output wire [`ISSUE_BITS-1:0] issue,
-    output reg  [         WW-1:0] block_row
+    output wire [         WW-1:0] block_row
 );
 
   // depthwise lanes: no more than a tile word has bytes
@@ -65,6 +64,7 @@ module loop_nest #(
   wire [10:0] n_o = desc[`DESC_O];
   wire [10:0] n_g = desc[`DESC_G];
   wire [10:0] n_b = desc[`DESC_B];
+  wire [1:0] new_ip = desc[`DESC_IP];
   wire [14:0] dst = desc[`DESC_DST];
   wire [13:0] out_rows = desc[`DESC_OCS];
 
@@ -72,33 +72,44 @@ module loop_nest #(
   // cycle later: nothing is issued in the first three cycles, for no entry is filled yet. A depthwise
   // layer has one step, and channels for groups.
   reg start_q;
-  reg dw, rows, vector, groups, held;
-  reg [ 1:0] ip;
+  reg dw, rows, vector, groups, held, out32;
+  reg quads, pairs;  // depthwise rows with four channels, with two
+  reg [1:0] ip;
+  reg [2:0] swl;
+  reg [ZW-1:0] rest;  // output channels of the last group, 0: all
+  reg [6:0] width_last;  // depthwise rows: pixels of the last row of a line
   reg [17:0] step_end;
   reg [10:0] unit_end;
-  reg [ 9:0] line_end;
-  reg [ 3:0] block_end;
-  reg [ 5:0] width_end;  // depthwise rows: of the last row of a line
+  reg [9:0] line_end;
+  reg [3:0] block_end;
+  reg [5:0] width_end;  // depthwise rows: of the last row of a line
   always @(posedge clk) begin
-    start_q   <= start && !rst;
-    dw        <= new_dw;
-    rows      <= mode == `MODE_DWROW;
-    vector    <= mode == `MODE_FC;
-    groups    <= !new_dw && mode != `MODE_FC;
-    held      <= desc[`DESC_HELD];
-    ip        <= desc[`DESC_IP];
-    step_end  <= new_dw ? 18'd0 : desc[`DESC_S] - 18'd1;
-    unit_end  <= (new_dw ? n_c[10:0] : n_g) - 11'd1;
-    line_end  <= n_h - 10'd1;
-    block_end <= n_b[3:0];
-    width_end <= n_w[5:0] - 6'd1;
+    start_q    <= start && !rst;
+    dw         <= new_dw;
+    rows       <= mode == `MODE_DWROW;
+    vector     <= mode == `MODE_FC;
+    groups     <= !new_dw && mode != `MODE_FC;
+    held       <= desc[`DESC_HELD];
+    out32      <= desc[`DESC_OUT32];
+    quads      <= mode == `MODE_DWROW && new_ip == 2'd0;
+    pairs      <= mode == `MODE_DWROW && new_ip == 2'd1;
+    ip         <= new_ip;
+    swl        <= (mode == `MODE_DWROW) ? {1'b1, new_ip} : desc[`DESC_SWL];
+    rest       <= n_o[ZW-1:0];
+    width_last <= {n_w[5:0] == 6'd0, n_w[5:0]};
+    step_end   <= new_dw ? 18'd0 : desc[`DESC_S] - 18'd1;
+    unit_end   <= (new_dw ? n_c[10:0] : n_g) - 11'd1;
+    line_end   <= n_h - 10'd1;
+    block_end  <= n_b[3:0];
+    width_end  <= n_w[5:0] - 6'd1;
   end
 
   wire [2:0] g_in = {ip == 2'd0, ip == 2'd1, ip[1]};  // channels of an AI RAM row
   wire [1:0] g_mask = {ip == 2'd0, !ip[1]};
 
   // ---- the walkers
-  wire [`MOVE_BITS-1:0] move, move_groups, move_rows, move_vector;
+  wire [`MOVE_BITS-1:0] move_groups, move_rows, move_vector;
+  (* keep *) wire [`MOVE_BITS-1:0] move;  // synthesis would put `go` into it
   assign move = vector ? move_vector : rows ? move_rows : move_groups;
   reg [17:0] step;
   reg [10:0] unit;
@@ -119,7 +130,7 @@ module loop_nest #(
   ) u_groups (
       .dw         (dw),
       .held       (held),
-      .out32      (desc[`DESC_OUT32]),
+      .out32      (out32),
       .sweep_end  (sweep_end),
       .step_last  (step_last),
       .bank_last  (&unit[ZW-1:0]),
@@ -206,7 +217,6 @@ module loop_nest #(
 
   wire [1:0] chans_m1 = unit_last ? unit_end[1:0] & g_mask : g_mask;  // of a row, depthwise
   wire [5:0] row_width_m1 = seg_last ? width_end : 6'd63;
-  wire [2:0] swl = rows ? {1'b1, ip} : desc[`DESC_SWL];
   wire [5:0] pos, idx;
   assign slots_m1 = rows ? chans_m1 : stripe_lines_m1;
   sweep #(
@@ -247,7 +257,7 @@ module loop_nest #(
     end
   endgenerate
 
-  // ---- the counters
+  // ---- units, steps
   reg [10:0] block;  // first group of the block
   reg [10:0] prow;  // parameter row of the unit: whether it is there decides about an issue
   wire [10:0] unit_n = !go ? unit : move[`MOVE_UNIT_BACK] ? block : move[`MOVE_UNIT_ON] ? unit_next : unit;
@@ -290,7 +300,6 @@ module loop_nest #(
   wire [17:0] turn_back = {{16{turns_m1 != 2'd0}}, ~turns_m1 + 2'd1};
   wire step_back = SHARE > 1 && move[`MOVE_BACK];
   wire [17:0] step_next = step + (step_back ? turn_back : 18'd1);
-  wire one_step = step_end == 18'd0;
   wire next_step_last = step_back ? turns_m1 == 2'd0 : step_next == step_end;
   always @(posedge clk) begin
     if (rst || (go && move[`MOVE_STEP_CLEAR])) step <= 18'd0;
@@ -298,7 +307,7 @@ module loop_nest #(
     else step <= step;
   end
   always @(posedge clk) begin
-    if (start_q || (go && move[`MOVE_STEP_CLEAR])) step_last <= one_step;
+    if (start_q || (go && move[`MOVE_STEP_CLEAR])) step_last <= step_end == 18'd0;
     else if (go && (move[`MOVE_STEP_ON] || step_back)) step_last <= next_step_last;
     else step_last <= step_last;
   end
@@ -318,47 +327,33 @@ module loop_nest #(
   end
 
   // ---- tile entry and weight row
-  reg [TW-1:0] entry, stripe_entry;
-  reg jump_q, jump_qq;  // registers, as a start comes from afar
-  reg [WW-1:0] jump_row;
-  reg [WW-1:0] wrow;
-  wire [TW-1:0] entry_step = step_back ? turn_back[TW-1:0] : {{(TW - 2) {1'b0}}, two, !two};
-  wire [WW-1:0] row_step = step_back ? turn_back[WW-1:0] : {{(WW - 1) {1'b0}}, 1'b1};
-  wire [TW-1:0] entry_next = entry + entry_step;
-  wire [WW-1:0] row_next = wrow + row_step;
-  wire entry_back = go && move[`MOVE_ENTRY_BACK];
-  wire row_back = jump_qq || (go && move[`MOVE_ROW_BACK]);
-  wire entry_on = go && (move[`MOVE_ENTRY_ON] || step_back);
-  wire row_on = go && (move[`MOVE_ROW_ON] || step_back);
-  wire entry_keep = (go && move[`MOVE_STEP_CLEAR] && !move[`MOVE_ENTRY_BACK]) || over;
-  always @(posedge clk) begin
-    if (rst) begin
-      jump_q       <= 1'b0;
-      jump_qq      <= 1'b0;
-      entry        <= {TW{1'b0}};
-      stripe_entry <= {TW{1'b0}};
-      wrow         <= {WW{1'b0}};
-      block_row    <= {WW{1'b0}};
-    end else begin
-      jump_q       <= jump;
-      jump_qq      <= jump_q;
-      entry        <= entry_back ? stripe_entry : entry_on ? entry_next : entry;
-      stripe_entry <= entry_keep ? entry_next : stripe_entry;
-      wrow         <= row_back ? block_row : row_on ? row_next : wrow;
-      block_row    <= jump_q ? jump_row : (go && move[`MOVE_ROW_KEEP]) ? row_next : block_row;
-    end
-  end
-
-  always @(posedge clk) jump_row <= jump_to;
+  wire [TW-1:0] entry;
+  wire [WW-1:0] wrow;
+  nest_places #(
+      .TW(TW),
+      .WW(WW)
+  ) u_places (
+      .clk      (clk),
+      .rst      (rst),
+      .go       (go),
+      .move     (move),
+      .two      (two),
+      .step_back(step_back),
+      .turns_m1 (turns_m1),
+      .jump     (jump),
+      .jump_to  (jump_to),
+      .entry    (entry),
+      .wrow     (wrow),
+      .block_row(block_row)
+  );
 
   // ---- the issue
   // depthwise rows: the slot of lane 0 is its channel among those of the row
   localparam integer LAST_LANE = N_Y * N_Z - 1;
-  wire [5:0] pos_0 = pos & ~LAST_LANE[5:0];
-  wire [1:0] slot = !rows ? 2'd0 : (ip == 2'd0) ? pos_0[5:4] : {1'b0, pos_0[5] && ip == 2'd1};
+  wire [ 5:0] pos_0 = pos & ~LAST_LANE[5:0];
+  wire [ 1:0] slot = quads ? pos_0[5:4] : {1'b0, pos_0[5] && pairs};
   wire [10:0] channel = unit | {9'd0, slot};
-  wire [6:0] row_width = (seg_last && n_w[5:0] != 6'd0) ? {1'b0, n_w[5:0]} : 7'd64;
-  wire [ZW-1:0] rest = n_o[ZW-1:0];
+  wire [ 6:0] row_width = seg_last ? width_last : 7'd64;
   wire [ZW:0] kernels = {!(unit_last && rest != {ZW{1'b0}}), unit_last ? rest : {ZW{1'b0}}};
   wire [ZW:0] rows_now = {{(ZW - 1) {1'b0}}, two, !two};  // one, or two lines
 

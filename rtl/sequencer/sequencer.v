@@ -265,11 +265,10 @@ module sequencer #(
   );
 
   // multiplications that a layer needs are counted once
-  wire once = !staged[`STAGED_AGAIN];
-  reg  again;
+  reg again;
   always @(posedge clk) begin
     if (rst) again <= 1'b0;
-    else again <= issue_valid && !once;
+    else again <= issue_valid && staged[`STAGED_AGAIN];
   end
 
   // the word of the entry in which the position lies
@@ -298,7 +297,6 @@ module sequencer #(
       .issue_valid(issue_valid),
       .issue_word(issue_word),
       .staged(staged),
-      .kernels(staged[`STAGED_NZ] & {(ZW + 1) {once}}),
       .lane_valid(lane_valid),
       .lane_left(lane_left & {L{!ew}}),
       .lane_right(lane_right & {L{!ew}}),

@@ -45,7 +45,7 @@ module walk_rows #(
     output reg  [           3:0] seg,
     output reg  [           9:0] line,
     output reg                   seg_last,
-    output wire                  line_last,
+    output reg                   line_last,
     output wire                  two,
     output wire                  two_last,
     // what the issue changes
@@ -62,23 +62,25 @@ module walk_rows #(
   wire map_end = sweep_end && seg_last && below;
   wire row_on = map_end ? bank_last || unit_last : halves && half_end && !sweep_end;
 
-  assign line_last = line == line_end;
-
   always @(posedge clk) begin
     if (rst) begin
       seg  <= 4'd0;
       line <= 10'd0;
     end else begin
       seg  <= !row_end ? seg : seg_last ? 4'd0 : seg_next;
-      line <= (!row_end || !seg_last) ? line : below ? 10'd0 : line + {8'd0, two, !two};
+      line <= !line_over ? line : below ? 10'd0 : line_next;
     end
   end
 
   // found a cycle ahead
   wire [3:0] seg_next = seg + 4'd1;
   wire one_seg = seg_end == 4'd0;
+  wire one_line = line_end == 10'd0;
+  wire [9:0] line_next = line + {8'd0, two, !two};
+  wire line_over = row_end && seg_last;
   always @(posedge clk) begin
-    seg_last <= (begins || (row_end && seg_last)) ? one_seg : row_end ? seg_next == seg_end : seg_last;
+    seg_last <= (begins || line_over) ? one_seg : row_end ? seg_next == seg_end : seg_last;
+    line_last <= (begins || (line_over && below)) ? one_line : line_over ? line_next == line_end : line_last;
   end
 
   generate

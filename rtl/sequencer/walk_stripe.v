@@ -32,7 +32,15 @@ module walk_stripe #(
     output reg                   last
 );
 
-  wire overlap = desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
+  // the layer, from registers: the first load comes a cycle behind the start
+  reg overlap;
+  reg [10:0] kw;
+  reg [9:0] kh;
+  reg [2:0] swl;
+  always @(posedge clk) begin
+    overlap <= desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
+    {kw, kh, swl} <= {desc[`DESC_KW], desc[`DESC_KH], desc[`DESC_SWL]};
+  end
   wire [9:0] next_gx;
   wire [8:0] next_gy;
   wire [6:0] next_width;
@@ -46,9 +54,9 @@ module walk_stripe #(
       .rst    (rst),
       .restart(restart),
       .next   (further),
-      .kw     (desc[`DESC_KW]),
-      .kh     (desc[`DESC_KH]),
-      .swl    (desc[`DESC_SWL]),
+      .kw     (kw),
+      .kh     (kh),
+      .swl    (swl),
       .overlap(overlap),
       .gx     (next_gx),
       .gy     (next_gy),

@@ -10,8 +10,8 @@
 // lines. Of a flat layer's line the part that lies in the stripe counts. Of an element-wise layer's two
 // maps a line of the first is followed by that of the second. Each word that is read goes to
 // tile_scatter (fully connected: fc_flatten or fc_serial) with a note of where its bytes belong and how
-// many entries are complete with it. The nest works a word ahead of the AI RAM, so that the request and
-// its address come from registers.
+// many entries are complete with it. The nest works a word ahead of the AI RAM: fill_request holds the
+// word that is requested.
 // Handshake: start with a stable descriptor, busy until the last word was read. A word waits for
 // room in the tile buffer (fully connected: for fc_ready, and taken says that one is requested), then
 // its read for the AI RAM (fill_req until fill_gnt); the note is valid READ cycles later, with the
@@ -54,8 +54,8 @@ module fill_seq #(
     input wire [TW-1:0] tile_freed,
     input wire [TW-1:0] tile_filled,
     // AI RAM read port
-    output reg fill_req,
-    output reg [AW-1:0] fill_word,
+    output wire fill_req,
+    output wire [AW-1:0] fill_word,
     input wire fill_gnt,
     // fully connected: a word may be requested; one is: bytes that count, the vector's last one; with
     // FC_SERIAL an entry is complete
@@ -208,9 +208,11 @@ module fill_seq #(
 
   // ---- room: the highest entry that this word writes to must be free
   localparam [0:0] FC_AHEAD = FC_SERIAL != 0;
-  wire [TW-1:0] reach = dwrow_mode ? {{(TW - 5) {1'b0}}, irl} + {{(TW - 1) {1'b0}}, two} :
-             {{(TW - 1) {1'b0}}, chan_mode || (fc_mode && FC_AHEAD)};
-  wire [TW-1:0] ahead = entry + reach - tile_freed;
+  reg [4:0] reach;  // entries behind the present one, of a single line
+  always @(posedge clk) reach <= dwrow_mode ? irl : {4'd0, chan_mode || (fc_mode && FC_AHEAD)};
+  // two lines have one row each
+  wire [TW-1:0] reach_now = {{(TW - 5) {1'b0}}, two ? 5'd2 : reach};
+  wire [TW-1:0] ahead = entry + reach_now - tile_freed;
   wire room = (fc_mode && !FC_AHEAD) || ahead < TILE_ROWS[TW-1:0];
 
   reg working;
@@ -330,12 +332,8 @@ module fill_seq #(
       assign {flat, flat_last, flat_more, flat_pos, flat_at, flat_count} = 18'd0;
       wire unused_flat = &{1'b0, one_line};
     end
-    if (PAIR != 0) begin : g_pair
-      assign two = dwrow_mode && !ew && irl == 5'd1 && !row[0] && y_left != 10'd0;
-    end else begin : g_single
-      assign two = 1'b0;
-    end
   endgenerate
+  assign two = PAIR != 0 && dwrow_mode && !ew && irl == 5'd1 && !row[0] && y_left != 10'd0;
 
   // ---- the note of the word
   wire [2:0] ky_on;
@@ -374,33 +372,24 @@ module fill_seq #(
   assign asking[`NOTE_ENTRY] = entry;
   assign asking[`NOTE_KY_BELOW] = {two, two, two && y_left != 10'd1};
 
-  // ---- the request, the note of the word that is asked for, those of words that are read
-  reg [`NOTE_BITS-1:0] asked;
-  reg [READ-1:0] on_way;
-  reg [`NOTE_BITS*READ-1:0] notes;
-  wire [READ:0] on_way_next = {on_way, fill_req && fill_gnt};
-  wire [`NOTE_BITS*(READ+1)-1:0] notes_next = {notes, asked};
-  assign note_valid = on_way[READ-1];
-  assign note = notes[`NOTE_BITS*READ-1-:`NOTE_BITS];
-  always @(posedge clk) begin
-    if (rst) begin
-      fill_req <= 1'b0;
-      on_way   <= {READ{1'b0}};
-    end else begin
-      fill_req <= go || (fill_req && !fill_gnt);
-      on_way   <= on_way_next[READ-1:0];
-    end
-  end
-  always @(posedge clk) begin
-    if (go) begin
-      fill_word <= {row, {(6 - TB) {1'b0}}} + {{(AW - NB) {1'b0}}, word};
-      asked <= asking;
-    end
-    notes <= notes_next[`NOTE_BITS*READ-1:0];
-  end
+  fill_request #(
+      .AW  (AW),
+      .NW  (`NOTE_BITS),
+      .READ(READ)
+  ) u_request (
+      .clk       (clk),
+      .rst       (rst),
+      .go        (go),
+      .word      ({row, {(6 - TB) {1'b0}}} + {{(AW - NB) {1'b0}}, word}),
+      .about     (asking),
+      .fill_req  (fill_req),
+      .fill_word (fill_word),
+      .fill_gnt  (fill_gnt),
+      .note_valid(note_valid),
+      .note      (note)
+  );
 
-  wire unused = &{1'b0, desc, n_c, chans_left, coming, full_right, tail_right, unit_at};
-  wire unused_bytes = &{1'b0, quarters, flat_bytes, turn_at, on_way_next, notes_next};
+  wire unused = &{1'b0, desc, n_c, chans_left, coming, full_right, tail_right, unit_at, quarters, flat_bytes, turn_at};
 
 `ifdef FORMAL_fill_seq
   `include "fill_seq_props.vh"

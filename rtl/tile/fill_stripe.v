@@ -3,8 +3,9 @@
 // fill_stripe: works out what the next stripe needs of the input, while the one before it is read.
 //
 // How it works: stripe_iter walks the stripes of the computed grid; in two steps a stripe becomes the
-// lines and words of the map that its windows meet. From then on the row of the AI RAM where they begin
-// is multiplied, a bit of the rows of a line each cycle. Depthwise rows and fully connected layers have
+// lines and words of the map that its windows meet. Between the two the iterator moves on to the stripe
+// behind it, so that taken has a short way. From the second step on the row of the AI RAM where they
+// begin is multiplied, a bit of the rows of a line each cycle. Depthwise rows and fully connected layers have
 // one stripe, the whole map. A flat layer's stripe is 64 pixels from anywhere in a line on, and ends at
 // the latest where the next one begins.
 // Handshake: ready is high from when the stripe is worked out and its lines are in the AI RAM until
@@ -45,9 +46,21 @@ module fill_stripe #(
   wire [4:0] irl = desc[`DESC_IRL];  // 15 at most
   wire [1:0] stl = desc[`DESC_STL];
   wire ph = desc[`DESC_PH];
-  wire overlap = desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
+  // the grid from registers: the first stripe is looked at in the cycle behind the start
+  reg overlap;
+  reg [10:0] kw;
+  reg [9:0] kh;
+  reg [2:0] swl;
+  always @(posedge clk) begin
+    overlap <= desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
+    {kw, kh, swl} <= {desc[`DESC_KW], desc[`DESC_KH], desc[`DESC_SWL]};
+  end
 
-  reg last;
+  // two steps: the stripe, its lines and words
+  reg p_there, there;
+  reg  p_last;
+  reg  last;
+  wire onward = p_there && !there;  // the first step is made: the iterator moves on
   wire stripe_last_x, stripe_last_y;
   wire [9:0] stripe_gx;
   wire [8:0] stripe_gy;
@@ -56,11 +69,11 @@ module fill_stripe #(
   stripe_iter u_stripe (
       .clk    (clk),
       .rst    (rst),
-      .restart(start || (taken && last)),
-      .next   (taken && !last),
-      .kw     (desc[`DESC_KW]),
-      .kh     (desc[`DESC_KH]),
-      .swl    (desc[`DESC_SWL]),
+      .restart(start || (onward && p_last)),
+      .next   (onward && !p_last),
+      .kw     (kw),
+      .kh     (kh),
+      .swl    (swl),
       .overlap(overlap),
       .gx     (stripe_gx),
       .gy     (stripe_gy),
@@ -70,8 +83,6 @@ module fill_stripe #(
       .last_y (stripe_last_y)
   );
 
-  // ---- two steps: the stripe, its lines and words
-  reg p_there, there;
   always @(posedge clk) begin
     if (rst || start || taken) {p_there, there} <= 2'b00;
     else {p_there, there} <= {1'b1, p_there};
@@ -81,7 +92,6 @@ module fill_stripe #(
   reg  [8:0] p_gy;
   reg  [6:0] p_reach;  // width - 1
   reg  [2:0] p_lines;
-  reg        p_last;
   reg        p_low;  // no line of the grid is below it
   // flat: the line where it begins and the one where the next begins
   wire       flat;
@@ -97,17 +107,16 @@ module fill_stripe #(
       wire [8:0] y_next;
       flat_origin u_origin (
           .clk    (clk),
-          .restart(start || (taken && last)),
-          .next   (taken && !last),
+          .restart(start || (onward && p_last)),
+          .next   (onward && !p_last),
           .width  (n_w[4:0]),
           .x      (x),
           .y      (flat_y),
           .y_next (y_next)
       );
       always @(posedge clk) begin
-        {p_x, q_x} <= {x, p_x};
-        {p_pixels, q_pixels} <= {stripe_width, p_pixels};
-        p_reach_y <= y_next;
+        if (!p_there) {p_x, p_pixels, p_reach_y} <= {x, stripe_width, y_next};
+        {q_x, q_pixels} <= {p_x, p_pixels};
       end
       assign flat = desc[`DESC_FLAT];
       assign flat_x = q_x;
@@ -119,18 +128,20 @@ module fill_stripe #(
   endgenerate
 
   always @(posedge clk) begin
-    p_gx    <= flat ? 10'd0 : stripe_gx;
-    p_gy    <= whole ? 9'd0 : flat ? flat_y : stripe_gy;
-    p_reach <= flat ? 7'd0 : stripe_width - 7'd1;
-    p_lines <= stripe_lines;
-    p_low   <= stripe_last_y;
-    p_last  <= whole || (stripe_last_x && stripe_last_y);
+    if (!p_there) begin
+      p_gx    <= flat ? 10'd0 : stripe_gx;
+      p_gy    <= whole ? 9'd0 : flat ? flat_y : stripe_gy;
+      p_reach <= flat ? 7'd0 : stripe_width - 7'd1;
+      p_lines <= stripe_lines;
+      p_low   <= stripe_last_y;
+      p_last  <= whole || (stripe_last_x && stripe_last_y);
+    end
   end
 
   // ---- lines: those of the windows, as far as the map has them
   wire [9:0] y_top = {1'b0, p_gy} << stl;
   wire up_tap = k3_taps && p_gy != 9'd0;
-  wire down_tap = k3_taps && !(p_low && stl == 2'd0 && desc[`DESC_KH] == n_h);
+  wire down_tap = k3_taps && !(p_low && stl == 2'd0 && kh == n_h);
   wire [9:0] y_first = y_top - {9'd0, up_tap};
   wire [2:0] lines_m1 = p_lines - 3'd1;
   wire [3:0] y_reach = {1'b0, lines_m1} << stl;  // at most three lines of four

@@ -11,6 +11,7 @@
   wire [10:0] f_kw = desc[`DESC_KW];
   wire [9:0] f_kh = desc[`DESC_KH];
   wire [2:0] f_swl = desc[`DESC_SWL];
+  wire f_overlap = desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
   // the row where the stripe begins: as many below the map's as there are above its first line; and what
   // it will be, from the row so far and the bits that are left
   wire [14:0] f_y = {5'd0, y_first};
@@ -22,6 +23,11 @@
   wire [14:0] f_will_2 = f_will_1 + (factor[1] ? multiple << 1 : 15'd0);
   wire [14:0] f_will_3 = f_will_2 + (factor[2] ? multiple << 2 : 15'd0);
   wire [14:0] f_will = f_will_3 + (factor[3] ? multiple << 3 : 15'd0);
+  // columns and lines from the stripe on that was kept; those of a whole stripe
+  wire [10:0] f_left_x = f_kw - p_gx;
+  wire [9:0] f_left_y = f_kh - p_gy;
+  wire [10:0] f_width = 11'd1 << f_swl;
+  wire [9:0] f_lines = 10'd1 << (3'd6 - f_swl);
   wire [9:0] f_last_line = y_first + stripe[`STRIPE_REACH];
   wire [NB:0] f_words_read = {1'b0, last_s} - {1'b0, first_s};
   always @(posedge clk) begin
@@ -38,7 +44,7 @@
           stl <= 2 && ({2'd0, f_kw} << stl) <= n_w && ({2'd0, f_kh} << stl) <= n_h && (!ph || stl == 1));
       //: Sizes are those that the layer decoder accepts.
       if (start || f_on) sizes_legal : assume (n_w != 0 && n_w <= 960 && n_h != 0 && n_h <= 512 &&
-          f_swl >= 4 && f_swl <= 6 && !(overlap && f_swl == 6) && irl == f_words);
+          f_swl >= 4 && f_swl <= 6 && !(f_overlap && f_swl == 6) && irl == f_words);
       //: The layer stands from its start on.
       if (f_on && !start) layer_stands : assume (desc == f_desc && whole == f_whole && k3_taps == f_k3_taps &&
           right == n_w - 11'd1);
@@ -56,14 +62,20 @@
         //: It begins in the row of its first line: so many lines below the first row of the map.
         row_of_line : assert (row == f_row);
       end
+      //: (invariant) The grid is the layer's.
+      if (f_on && !start) grid_of_layer : assert (kw == f_kw && kh == f_kh && swl == f_swl && overlap == f_overlap);
       //: (invariant) The stripe lies in the grid.
       if (f_on && !start) grid : assert (stripe_gx < f_kw && stripe_gy < f_kh);
       //: (invariant) The steps follow each other.
       if (f_on && !start) in_turn : assert (p_there || !there);
-      //: (invariant) What the first step kept is the stripe.
-      if (f_on && !start && p_there) kept : assert (p_gx == stripe_gx && p_gy == (whole ? 9'd0 : stripe_gy) &&
-          p_lines == stripe_lines && p_reach == stripe_width - 7'd1 && p_low == stripe_last_y &&
-          p_last == (whole || (stripe_last_x && stripe_last_y)));
+      //: (invariant) The whole map is one stripe.
+      if (f_on && !start && whole) one_stripe : assert (stripe_gx == 0 && stripe_gy == 0 && (!p_there || p_gx == 0 && p_gy == 0));
+      //: (invariant) What the first step kept is the stripe, until the iterator moves on.
+      if (f_on && !start && onward) kept : assert (p_gx == stripe_gx && p_gy == stripe_gy);
+      //: (invariant) What the first step kept is a stripe of the grid.
+      if (f_on && !start && p_there) kept_of_grid : assert (p_gx < f_kw && p_gy < f_kh && p_low == (f_left_y <= f_lines) &&
+          p_lines == (p_low ? f_left_y : f_lines) && p_reach == (f_left_x <= f_width ? f_left_x : f_width) - 1 &&
+          p_last == (whole || (f_left_x <= f_width && p_low)));
       //: (invariant) What the second step worked out of its lines is of the stripe.
       if (f_on && !start && there) lines_worked_out : assert (last_y == y_last && last == p_last &&
           reach == y_reach + {3'd0, up_tap} + {3'd0, down_tap});

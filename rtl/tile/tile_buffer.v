@@ -128,48 +128,28 @@ module tile_buffer #(
   assign fill_word = tile_word[20-TB:PB-TB];
 
   // ---- stage D: the word of the tile in the word that was read, and its note
-  reg d_valid;
-  reg [8*WORD-1:0] d_word;
-  reg [`NOTE_BITS-1:0] d_note;
-  wire [8*WORD-1:0] fetched;
-
-  // pixels with an offset of 128: the upper bit of each byte is the other one
-  wire [8*PATH-1:0] offset_data = fill_data ^ {PATH{desc[`DESC_INXOR], 7'd0}};
-
-  generate
-    if (PB == TB) begin : g_word
-      assign fetched = offset_data;
-    end else begin : g_part
-      reg [(PB-TB)*READ-1:0] parts;  // of words that are read
-      wire [(PB-TB)*(READ+1)-1:0] parts_next = {parts, tile_word[PB-TB-1:0]};
-      always @(posedge clk) parts <= parts_next[(PB-TB)*READ-1:0];
-      wire [PB-TB-1:0] part = parts[(PB-TB)*READ-1-:PB-TB];
-      assign fetched = offset_data[part*8*WORD+:8*WORD];
-      wire unused_part = &{1'b0, parts_next};
-    end
-  endgenerate
-
-  always @(posedge clk) begin
-    if (rst) d_valid <= 1'b0;
-    else d_valid <= note_valid;
-  end
-  always @(posedge clk) begin
-    if (note_valid) begin
-      d_word <= fetched;
-      d_note <= note;
-    end
-  end
-  // the row above the word in the path's, of which the line below the word's may be
-  wire [8*WORD-1:0] d_word_b;
-  generate
-    if (PAIR != 0) begin : g_pair
-      reg [8*WORD-1:0] word_b;
-      always @(posedge clk) if (note_valid) word_b <= offset_data[8*PATH-1-:8*WORD];
-      assign d_word_b = word_b;
-    end else begin : g_single
-      assign d_word_b = {8 * WORD{1'b0}};
-    end
-  endgenerate
+  wire d_valid;
+  wire [8*WORD-1:0] d_word, d_word_b;
+  wire [`NOTE_BITS-1:0] d_note;
+  tile_word #(
+      .PATH(PATH),
+      .WORD(WORD),
+      .PAIR(PAIR),
+      .READ(READ),
+      .NW  (`NOTE_BITS)
+  ) u_word (
+      .clk       (clk),
+      .rst       (rst),
+      .invert    (desc[`DESC_INXOR]),
+      .tile_word (tile_word),
+      .fill_data (fill_data),
+      .note_valid(note_valid),
+      .note      (note),
+      .d_valid   (d_valid),
+      .d_word    (d_word),
+      .d_note    (d_note),
+      .d_word_b  (d_word_b)
+  );
 
   // ---- fully connected: of the vector's elements that go to the banks the byte of the word that comes
   // to byte 0, their step in the entry

@@ -92,18 +92,9 @@ module weight_buffer #(
   wire        weight_load_starved;
   wire [3:0] tables_filled, tables_freed;
 
-  // rows that are free again, a cycle late: who releases them is far away
-  reg [ WW-1:0] wrow_freed_q;
+  // parameter rows that are free again, a cycle late: the unit that releases them is far away
   reg [PRW-1:0] prow_freed_q;
-  always @(posedge clk) begin
-    if (rst) begin
-      wrow_freed_q <= {WW{1'b0}};
-      prow_freed_q <= {PRW{1'b0}};
-    end else begin
-      wrow_freed_q <= wrow_freed;
-      prow_freed_q <= prow_freed;
-    end
-  end
+  always @(posedge clk) prow_freed_q <= rst ? {PRW{1'b0}} : prow_freed;
 
   weight_loader #(
       .AHB_W       (AHB_W),
@@ -127,9 +118,9 @@ module weight_buffer #(
       .kept_valid  (kept_valid),
       .kept_ready  (kept_ready),
       .kept        (kept),
-      .wrow_freed  (wrow_freed_q),
+      .wrow_freed  (wrow_freed),
       .wrow_filled (wrow_filled),
-      .prow_freed  (prow_freed_q),
+      .prow_freed  (prow_freed),
       .w_we        (w_we),
       .w_row       (w_row),
       .w_bank      (w_bank),

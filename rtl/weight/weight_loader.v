@@ -12,10 +12,11 @@
 // with the parameters 13 cycles after that word came at the latest.
 // The maximum of an element-wise layer takes the product of the last weight twice: column 7 has it, too.
 // A product of float16 matrices has no constants, and takes no parameter rows.
-// Rows are a ring: a word waits until its row was released. wrow_filled counts rows whose words
-// are all there.
+// Rows are a ring: a word waits until its row was released. Whether there is room for a word is found a
+// cycle ahead, from the rows after this word or without it. wrow_filled counts rows whose words are all
+// there.
 // Handshake: start takes a descriptor when busy is low, and the layer begins a cycle later; the stream
-// waits for room.
+// waits for room, which counts from the second cycle after a release on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -114,20 +115,17 @@ module weight_loader #(
 
   // the last word of a channel: this one, the next one; the last channel
   reg s_last, next_last, o_last;
-  wire         all_last = s_last && o_last;
-  wire [  3:0] count_last = middle ? 4'd1 : !dw && (chan_mode || fc_mode) ? lastn : 4'd9;
-  wire [  3:0] count_next = (primed ? next_last : words_1) ? count_last : 4'd9;
-  wire [  4:0] bytes_n = wide ? {count_next, 1'b0} : {1'b0, count_next};
-  wire [  4:0] bytes_next = all_last ? 5'd0 : bytes_n;
-  // a ring that is full differs in the bit above its addresses alone
-  wire [ AW:0] row_off = row[AW:0] ^ wrow_freed[AW:0];
-  wire [PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
-  wire         room = row_off != {1'b1, {AW{1'b0}}} && prow_off != {1'b1, {PAW{1'b0}}};
-  wire         constant_free;
-  wire         ready = room && (constant_free || !s_last);
-  wire         bus_go;
-  wire         kept_go;
-  wire         go = bus_go || kept_go;
+  wire       all_last = s_last && o_last;
+  wire [3:0] count_last = middle ? 4'd1 : !dw && (chan_mode || fc_mode) ? lastn : 4'd9;
+  wire [3:0] count_next = (primed ? next_last : words_1) ? count_last : 4'd9;
+  wire [4:0] bytes_n = wide ? {count_next, 1'b0} : {1'b0, count_next};
+  wire [4:0] bytes_next = all_last ? 5'd0 : bytes_n;
+  reg        room;
+  wire       constant_free;
+  wire       ready = room && (constant_free || !s_last);
+  wire       bus_go;
+  wire       kept_go;
+  wire       go = bus_go || kept_go;
   assign starved = run && primed && ready && !go;
 
   // a row is complete with the word of its last bank
@@ -135,6 +133,31 @@ module weight_loader #(
   wire group_last = bank_last || o_last;
   wire row_done = bank_last || (fc_mode ? all_last : o_last);
   wire [WW-1:0] row_next = row + {{(WW - 1) {1'b0}}, 1'b1};
+  wire prow_last = s_last && !bare && (o_last || pbank == {ZW{1'b1}});
+
+  // the rows after this word: the next one, or the group's first one again for the next channel; words of
+  // a fully connected layer are dealt over the banks in turn
+  wire [WW-1:0] row_after = fc_mode ? (row_done ? row_next : row) : (s_last && !group_last) ? base : row_next;
+  wire [PRW-1:0] prow_after = prow + {{(PRW - 1) {1'b0}}, prow_last};
+
+  // a ring that is full differs in the bit above its addresses alone
+  function row_free(input [AW:0] used, input [AW:0] freed);
+    row_free = (used ^ freed) != {1'b1, {AW{1'b0}}};
+  endfunction
+  function prow_free(input [PAW:0] used, input [PAW:0] freed);
+    prow_free = (used ^ freed) != {1'b1, {PAW{1'b0}}};
+  endfunction
+  wire room_stays = row_free(
+      row[AW:0], wrow_freed[AW:0]
+  ) && prow_free(
+      prow[PAW:0], prow_freed[PAW:0]
+  );
+  wire room_after = row_free(
+      row_after[AW:0], wrow_freed[AW:0]
+  ) && prow_free(
+      prow_after[PAW:0], prow_freed[PAW:0]
+  );
+  always @(posedge clk) room <= go ? room_after : room_stays;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -156,17 +179,14 @@ module weight_loader #(
       run <= !all_last;
       if (s_last && !bare) begin
         pbank <= o_last ? {ZW{1'b0}} : pbank + {{(ZW - 1) {1'b0}}, 1'b1};
-        prow  <= (o_last || pbank == {ZW{1'b1}}) ? prow + {{(PRW - 1) {1'b0}}, 1'b1} : prow;
       end
+      prow <= prow_after;
+      row  <= row_after;
       if (fc_mode) begin
-        // words are dealt over the banks in turn
         bank <= all_last ? {ZW{1'b0}} : bank + {{(ZW - 1) {1'b0}}, 1'b1};
-        row  <= row_done ? row_next : row;
         base <= row_done ? row_next : base;
       end else begin
-        // the next row, or the group's first one again, for the next channel; a group ends
         bank <= !s_last ? bank : group_last ? {ZW{1'b0}} : bank + {{(ZW - 1) {1'b0}}, 1'b1};
-        row  <= (s_last && !group_last) ? base : row_next;
         base <= (s_last && group_last) ? row_next : base;
       end
     end

@@ -109,11 +109,17 @@ module weight_sum #(
   wire scaling, constant_busy;
   wire [2:0] cycles;
   reg  [2:0] hold;
-  assign free = hold == 3'd0 && !scaling;
+  reg        rests;  // hold is 0
+  wire       multiplies = go && last && !bare;
+  assign free = rests && !scaling;
   always @(posedge clk) begin
-    if (rst) hold <= 3'd0;
-    else if (go && last && !bare) hold <= cycles - 3'd1;
-    else if (hold != 3'd0) hold <= hold - 3'd1;
+    if (rst) begin
+      hold  <= 3'd0;
+      rests <= 1'b1;
+    end else begin
+      hold  <= multiplies ? cycles - 3'd1 : (hold != 3'd0) ? hold - 3'd1 : 3'd0;
+      rests <= multiplies ? cycles == 3'd1 : hold[2:1] == 2'd0;
+    end
   end
 
   weight_constant #(

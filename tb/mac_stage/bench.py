@@ -95,7 +95,6 @@ class Bench(BlockBench):
         used = self.layer.kind in ("row", "stripe", "vector")
         fields["wsel"] = issue.bank if used else noise(width)
         fields["pos"] = issue.pos % self.shape.entry | upper
-        fields["kernels"] = noise(8) if self.layer.dw else issue.kernels * issue.counted
         fields["count"] = int(issue.valid.sum()) * issue.counted
         return join_fields(self.column, fields)
 

@@ -162,7 +162,6 @@ class Nest:
                         last = step == d["s"] - 1
                         share = d["mode"] == CHAN and last
                         control = {"taps": (1 << d["lastn"]) - 1 if share else 511}
-                        control["kernels"] = chans
                         tag = {**about, "first": int(step == 0), "last": int(last)}
                         again = d["out32"] and last
                         made_again = again and not self.array.planes
@@ -193,7 +192,7 @@ class Nest:
         for plane in (1, 2, 3):
             there = {**tag, "job_plane": plane}
             there["job_whole"] = tag["job_whole"] * int(plane == 3)
-            self._issue(quiet, entry, row, group, {**control, "kernels": 0}, there, leaves=True)
+            self._issue(quiet, entry, row, group, control, there, leaves=True)
 
     def _stripes(self) -> None:
         """Depthwise with a pool: stripe > channel."""
@@ -261,7 +260,6 @@ class Nest:
                 row, bank = divmod(neuron * d["s"] + step, n_z)
                 last = step == d["s"] - 1
                 control = {"taps": (1 << d["lastn"]) - 1 if last else 511, "wsel": bank}
-                control["kernels"] = 1
                 tag = {**about, "first": int(step == 0), "last": int(last), "pbank": pbank}
                 tag["job_whole"] = 1
                 sweep = [(step % ROW, valid)]

@@ -120,13 +120,15 @@ class Bench(BlockBench):
         p_gnt: float,
         p_use: float,
         hoard: bool = False,
+        single: bool = False,
         p_line: float = 0.0,
         flat: bool = False,
     ) -> None:
         """Run the fill of a layer with random input; check every entry twice. Bounded.
 
-        ``hoard``: nothing is released until the fill has come to a stop. ``p_line``: lines of the
-        map, which is wider than 32 pixels, come one by one with this chance in a cycle.
+        ``hoard``: nothing is released until the fill has come to a stop, then some entries, with
+        ``single`` one, until it stops again. ``p_line``: lines of the map, which is wider than 32
+        pixels, come one by one with this chance in a cycle.
         """
         dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
         arg = arg.replace(in_xor=random.getrandbits(1))
@@ -168,7 +170,8 @@ class Bench(BlockBench):
             if not hoard:
                 drain = filled
             elif still > pause / p_gnt and drain <= released < filled:
-                drain = random.choice((released + 1, random.randint(released + 1, filled)))
+                upto = random.choice((released + 1, random.randint(released + 1, filled)))
+                drain, still = released + 1 if single else upto, 0
             # one word a cycle: of a new entry, or again of the oldest
             dut.re.value = 0
             if not plan and random.random() < p_use:
@@ -309,6 +312,9 @@ async def vectors(bench: Bench) -> None:
     rows = bench.sizes.tile_rows
     for shape in ((rows + 1, 24, 24), {32: (7, 6, 439), 64: (5, 73, 101)}[rows]):
         await bench.play(make(*shape, 5, 1, 0, 0, True), 1.0, 1.0, hoard=True)
+    # room for the entry that the last word reaches into, and for no word of the next vector: a word
+    # that is requested before the last one is done overwrites an entry that is still in use
+    await bench.play(make(*shape, 2, 1, 0, 0, True), 1.0, 1.0, hoard=True, single=True)
 
 
 @block_test(Bench)

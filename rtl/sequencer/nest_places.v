@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// nest_places: the tile entry and the weight row of the present issue.
+//
+// How it works: both are running counts, each with the place that it may have to go back to: the first
+// entry of the stripe, the first weight row of the block. A layer uses up all entries and rows that are
+// filled for it. Where reduction steps take turns, both go back by the steps of a turn. Weight rows that
+// another unit has used up are jumped over.
+// Handshake: go makes the present issue, and the move says what it changes; a jump comes between layers
+// and acts two cycles later.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+`include "openkpu_fields.vh"
+
+module nest_places #(
+    // widths of a tile entry counter, of a weight row counter
+    parameter TW = 7,
+    parameter WW = 12
+) (
+    // clock and synchronous reset
+    input  wire                  clk,
+    input  wire                  rst,
+    // the present issue is made; what it changes; it uses two entries
+    input  wire                  go,
+    input  wire [`MOVE_BITS-1:0] move,
+    input  wire                  two,
+    // the first of the steps that take turns is next; their number, less one
+    input  wire                  step_back,
+    input  wire [           1:0] turns_m1,
+    // the weight rows from here on are read next, not those behind the layer before
+    input  wire                  jump,
+    input  wire [        WW-1:0] jump_to,
+    // entry and row of the issue; first weight row of its block
+    output reg  [        TW-1:0] entry,
+    output reg  [        WW-1:0] wrow,
+    output reg  [        WW-1:0] block_row
+);
+
+  reg [TW-1:0] stripe_entry;
+  reg jump_q, jump_qq;  // registers, as a start comes from afar
+  reg [WW-1:0] jump_row;
+  wire [TW-1:0] entry_turn = {{(TW - 2) {turns_m1 != 2'd0}}, ~turns_m1 + 2'd1};
+  wire [WW-1:0] row_turn = {{(WW - 2) {turns_m1 != 2'd0}}, ~turns_m1 + 2'd1};
+  wire [TW-1:0] entry_next = entry + (step_back ? entry_turn : {{(TW - 2) {1'b0}}, two, !two});
+  wire [WW-1:0] row_next = wrow + (step_back ? row_turn : {{(WW - 1) {1'b0}}, 1'b1});
+  wire entry_back = go && move[`MOVE_ENTRY_BACK];
+  wire row_back = jump_qq || (go && move[`MOVE_ROW_BACK]);
+  wire entry_on = go && (move[`MOVE_ENTRY_ON] || step_back);
+  wire row_on = go && (move[`MOVE_ROW_ON] || step_back);
+  // the next stripe's first entry: behind the last one of a stripe, or of the layer
+  wire entry_keep = go && ((move[`MOVE_STEP_CLEAR] && !move[`MOVE_ENTRY_BACK]) || move[`MOVE_OVER]);
+  always @(posedge clk) begin
+    if (rst) begin
+      jump_q       <= 1'b0;
+      jump_qq      <= 1'b0;
+      entry        <= {TW{1'b0}};
+      stripe_entry <= {TW{1'b0}};
+      wrow         <= {WW{1'b0}};
+      block_row    <= {WW{1'b0}};
+    end else begin
+      jump_q       <= jump;
+      jump_qq      <= jump_q;
+      entry        <= entry_back ? stripe_entry : entry_on ? entry_next : entry;
+      stripe_entry <= entry_keep ? entry_next : stripe_entry;
+      wrow         <= row_back ? block_row : row_on ? row_next : wrow;
+      block_row    <= jump_q ? jump_row : (go && move[`MOVE_ROW_KEEP]) ? row_next : block_row;
+    end
+  end
+
+  always @(posedge clk) jump_row <= jump_to;
+
+  wire unused = &{1'b0, move};
+
+endmodule
+
+`resetall

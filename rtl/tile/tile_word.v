@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// tile_word: picks the tile buffer's word from the word of the memory path that was read.
+//
+// How it works: a word of the path has one or more words of the tile buffer; which one follows the read
+// through the memory. With PAIR the upper word of the path comes beside the lower one, for it may be the
+// line below. Pixels with an offset of 128 have the upper bit of each byte inverted.
+// Handshake: none; the outputs follow the data of the read, and its note, by a cycle.
+`resetall
+`timescale 1ns / 1ps
+`default_nettype none
+
+module tile_word #(
+    // bytes of the memory path, of a word; 1: the path has two rows; cycles from a grant to the data;
+    // width of a note
+    parameter PATH = 64,
+    parameter WORD = 64,
+    parameter PAIR = 0,
+    parameter READ = 1,
+    parameter NW   = 64,
+    // derived, not to be set: log2 of the bytes
+    parameter PB   = $clog2(PATH),
+    parameter TB   = $clog2(WORD)
+) (
+    // clock and synchronous reset
+    input  wire              clk,
+    input  wire              rst,
+    // layer: upper bits are inverted
+    input  wire              invert,
+    // address of the word that is requested; data of a read, its note
+    input  wire [   20-TB:0] tile_word,
+    input  wire [8*PATH-1:0] fill_data,
+    input  wire              note_valid,
+    input  wire [    NW-1:0] note,
+    // the word and its note; the row above the word in the path's
+    output reg               d_valid,
+    output reg  [8*WORD-1:0] d_word,
+    output reg  [    NW-1:0] d_note,
+    output wire [8*WORD-1:0] d_word_b
+);
+
+  wire [8*WORD-1:0] fetched;
+  wire [8*PATH-1:0] offset_data = fill_data ^ {PATH{invert, 7'd0}};
+
+  generate
+    if (PB == TB) begin : g_word
+      assign fetched = offset_data;
+      wire unused_word = &{1'b0, tile_word};
+    end else begin : g_part
+      reg [(PB-TB)*READ-1:0] parts;  // of words that are read
+      wire [(PB-TB)*(READ+1)-1:0] parts_next = {parts, tile_word[PB-TB-1:0]};
+      always @(posedge clk) parts <= parts_next[(PB-TB)*READ-1:0];
+      wire [PB-TB-1:0] part = parts[(PB-TB)*READ-1-:PB-TB];
+      assign fetched = offset_data[part*8*WORD+:8*WORD];
+      wire unused_part = &{1'b0, parts_next, tile_word};
+    end
+    if (PAIR != 0) begin : g_pair
+      reg [8*WORD-1:0] word_b;
+      always @(posedge clk) if (note_valid) word_b <= offset_data[8*PATH-1-:8*WORD];
+      assign d_word_b = word_b;
+    end else begin : g_single
+      assign d_word_b = {8 * WORD{1'b0}};
+    end
+  endgenerate
+
+  always @(posedge clk) begin
+    if (rst) d_valid <= 1'b0;
+    else d_valid <= note_valid;
+  end
+  always @(posedge clk) begin
+    if (note_valid) begin
+      d_word <= fetched;
+      d_note <= note;
+    end
+  end
+
+endmodule
+
+`resetall
