@@ -42,7 +42,7 @@ module openkpu_axi #(
     parameter OUT32           = 1,
     // 1: post lanes look zero points up in memories, which saves two multipliers per lane
     parameter POST_TABLES     = 0,
-    // operand width of a post lane's multiplier beside 18 of the other operand: 18, or 17 for a DSP48
+    // bits of the wide operand of a post lane's multiplier (the other one has 18): 18, or 17 for a DSP48
     parameter MUL_BITS        = 18,
     // bytes per cycle of the memory path: 16, 32, 64 or 128
     parameter PATH            = 64,

@@ -42,7 +42,7 @@ module side_tasks #(
     output wire                      array_start,
     output wire                      seq_done,
     output wire                      idle,
-    // array: the last work was issued; sequencer, MAC stage and output stage at work
+    // array: the last work was issued; sequencer, MAC stage and output stage busy
     input  wire                      array_done,
     input  wire                      seq_running,
     input  wire                      mac_idle,

@@ -13,7 +13,7 @@
   reg [1:0] f_p;  // plane
   reg [10:0] f_x;  // byte of the line
   reg [9:0] f_y;
-  reg [16:0] f_at, f_at_0;  // first row of the group of channels at work; with planes, of plane 0's
+  reg [16:0] f_at, f_at_0;  // first row of the current group of channels; with planes, of plane 0's
   wire f_quarter = f_width <= 16, f_half = f_width <= 32 && !f_quarter;
   wire [3:0] f_line = (f_width + 11'd63) >> 6;  // rows of a line
   wire [1:0] f_in_row = f_words ? f_p : f_c[1:0];
@@ -69,7 +69,7 @@
         (PLANES != 0 && words) == f_words);
     //: Planes are as far apart as groups of channels, and are read byte by byte.
     if (f_on && f_words) planes_apart : assume (apart == f_rows && most_m1 == 0);
-    //: A group of channels has as many rows as its lines, as multiplied by layer_decode.
+    //: The rows of a group of channels are those of its lines, a product of layer_decode.
     if (f_on) rows_of_lines : assume (f_above + f_line <= f_rows &&
         (f_y != f_height - 10'd1 || f_above + f_line == f_rows));
     //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows.

@@ -3,7 +3,7 @@
 // result_reader: reads a feature map from the AI RAM and outputs it as dense bytes, c, y, x order.
 //
 // How it works: the row sequencer requests words of PATH bytes while a buffer is free. The buffers are
-// filled in turn: one is cut into bus words, the others wait. Free buffers are known from registers, so a
+// filled in turn: one is cut into bus words, the others wait. Free buffers are tracked in registers, so a
 // released one is unavailable for three cycles: three buffers for words that may last one cycle, two for
 // those of 64 bytes. A line begins at a multiple of 16 bytes, so its bus words are aligned in the word;
 // nothing is shifted. They pass a byte gearbox, which closes the gaps between the lines. The last word is

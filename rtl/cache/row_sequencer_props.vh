@@ -50,7 +50,7 @@
     if (start) line_legal : assume (width_m1 < 960);
     //: next comes only while a step is there.
     if (next && !start) step_there : assume (f_on);
-    //: A group of channels has as many rows as its lines, as multiplied by layer_decode.
+    //: The rows of a group of channels are those of its lines, a product of layer_decode.
     if (f_on) rows_of_lines : assume (f_above + f_line <= f_rows &&
         (f_y != f_height - 10'd1 || f_above + f_line == f_rows));
     //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows.

@@ -4,8 +4,8 @@
 //
 // How it works: the bytes lie in a ring of words, one small memory per byte lane. The valid bytes of an
 // input word are rotated to the lanes at the ring's end; the words at the ring's start are rotated back,
-// so that the oldest byte is on lane 0. A window of more bytes than a word reads as many copies of the
-// lanes. Both rotations are of one word at most, and a consumer whose takes are all multiples of UNIT
+// so that the oldest byte is on lane 0. A window wider than a word reads a copy of the lanes per word.
+// Both rotations are of one word at most, and a consumer whose takes are all multiples of UNIT
 // bytes needs less of the second one or none. Bytes beyond `avail` are zero, so a short last window is
 // zero padded without further logic.
 // Handshake: as byte_gearbox. in_ready depends on the fill level alone (never on take), and

@@ -111,7 +111,7 @@
       if (job_valid && PAIR != 0 && dwrow && job_nz[1]) two_legal : assume (job_gy + 10'd1 < f_kh && op == 2 && orl == 1);
       //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows.
       if (valid && f_chan < f_chans) map_inside : assume (desc[`DESC_DST] + f_group + f_ocs <= f_depth && f_depth <= 32768);
-      //: A group of channels has as many rows as its lines, as multiplied by layer_decode.
+      //: The rows of a group of channels are those of its lines, a product of layer_decode.
       if (valid && f_y < f_oh) rows_of_lines : assume (f_above + orl <= f_ocs);
       //: ... for two lines the rows of both.
       if (valid && f_y + 12'd1 < f_oh) rows_of_two : assume (f_above + orl + orl <= f_ocs);

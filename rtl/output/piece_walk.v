@@ -61,7 +61,7 @@ module piece_walk #(
     output wire                  idle
 );
 
-  // ---- layer, registered: its first job comes much later
+  // ---- layer, registered: its first job arrives much later
   wire [2:0] pool = desc[`DESC_POOL];
   reg dwrow, dw, out32, s1, two, plain, four;
   reg [1:0] op;

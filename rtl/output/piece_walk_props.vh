@@ -102,7 +102,7 @@
       if (job_ready) row_of_job : assume (base == (desc[`DESC_DST] + f_any_group + f_any_above) % 32768 && f_any_group <= 32768 && f_any_above <= 32768);
       //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows.
       if (valid && f_chan < f_chans) map_inside : assume (desc[`DESC_DST] + f_group + f_ocs <= f_depth && f_depth <= 32768);
-      //: A group of channels has as many rows as its lines, as multiplied by layer_decode.
+      //: The rows of a group of channels are those of its lines, a product of layer_decode.
       if (valid && f_y < f_oh) rows_of_lines : assume (f_above + f_orl <= f_ocs);
       //: (invariant) The registered layer is that of the previous cycle,
       layer_in_registers : assert (dwrow == (f_desc[`DESC_MODE] == `MODE_DWROW) &&

@@ -52,7 +52,7 @@ module piece_write #(
     output wire                      idle
 );
 
-  // ---- layer, registered: its first job comes much later
+  // ---- layer, registered: its first job arrives much later
   reg dwrow, one_chan;
   reg [1:0] wide, op;
   reg [2:0] pool;

@@ -75,7 +75,7 @@ module stripe_banks #(
     if (in_valid) reached <= in_pos[5:1] | (dw ? WIDE_I[4:0] : THIN_I[4:0]);
   end
 
-  // ---- write: bank b takes pair b xor these of the input
+  // ---- write: bank b stores input pair b xor these bits
   wire [BB-1:0] in_low = in_pos[BB:1];
   wire [HW-1:0] in_high = in_pos[5:BB+1];
   wire [BB-1:0] in_row = {{(BB - ZW) {1'b0}}, in_entry[ZW-1:0]} << ZS;

@@ -20,7 +20,7 @@ module write_back #(
     parameter N_Z = 4,
     // bytes of a word of the AI RAM
     parameter PATH = 64,
-    // 1: the collector gives two depthwise rows at once; 1: maps of 1x1 layers may be one line
+    // 1: the collector outputs two depthwise rows at once; 1: maps of 1x1 layers may be one line
     parameter PAIR = 0,
     parameter FLAT_MAPS = 0,
     // width of a collector entry number

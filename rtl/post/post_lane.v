@@ -18,7 +18,7 @@ module post_lane #(
     parameter ROUNDING = 0,
     // zero point: 1 from multipliers, 0 from memories
     parameter MULTIPLY = 0,
-    // operand width of a multiplier beside 18 of the other operand: 18 or 17
+    // bits of a multiplier's wide operand (the other one has 18): 18 or 17
     parameter PIECE    = 18
 ) (
     // clock

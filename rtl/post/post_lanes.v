@@ -36,7 +36,7 @@ module post_lanes #(
     parameter SHARE    = 1,
     // zero point of a lane: 1 from two multipliers, 0 from memories
     parameter MULTIPLY = 1,
-    // operand width of a multiplier beside 18 of the other operand: 18 or 17
+    // bits of a multiplier's wide operand (the other one has 18): 18 or 17
     parameter PIECE    = 18,
     // derived, not to be set: sums and width of a bank index
     parameter L        = N_Y * N_Z,
