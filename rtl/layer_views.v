@@ -2,10 +2,10 @@
 //
 // layer_views: the descriptor of a layer as the sequencer, the MAC stage and the post lanes see it.
 //
-// How it works: an inference that begins with pooling tasks begins for the weight rows with its
-// first other layer, so that layer has the first flag for the sequencer. Operands and sums reach
-// the MAC stage and the lanes many cycles after the start of their layer, when its descriptor has
-// long been there: registers spare them the path from the queue of layers.
+// How it works: an inference that begins with pooling tasks begins, for the weight rows, with its first
+// other layer, so the sequencer sees the first flag on that layer. Operands and sums reach the MAC stage
+// and the lanes many cycles after the start of their layer, when its descriptor has long been stable:
+// registers remove the queue of layers from their paths.
 // Handshake: start is a pulse; desc is stable from it until the last sum of the layer has left the
 // lanes. array_desc is combinational; all other outputs follow desc by one cycle.
 `resetall
@@ -17,14 +17,14 @@ module layer_views (
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // layer, a side task or one of the array's
+    // layer, of a side task or of the array
     input  wire                  start,
     input  wire [`DESC_BITS-1:0] desc,
     // for the sequencer; for the MAC stage
     output wire [`DESC_BITS-1:0] array_desc,
     output reg  [`DESC_BITS-1:0] late_desc,
-    // for every post lane: all kernels have one bank, a bank of their channel; depthwise; log2 of the
-    // slot width; signed bytes, sums of 32 bits
+    // for every post lane: all kernels use one bank, a bank of their channel; depthwise; log2 of the slot
+    // width; signed bytes, 32-bit sums
     output reg                   one_bank,
     output reg                   by_chan,
     output reg                   by_lane,

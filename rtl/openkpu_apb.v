@@ -2,7 +2,7 @@
 //
 // openkpu_apb: the device with an APB3 slave for the host and an AHB master for the storage.
 //
-// How it works: openkpu_top behind a bridge; the master is that of openkpu_top.
+// How it works: openkpu_top behind a bridge; the AHB master is that of openkpu_top.
 // Handshake: APB3, AMBA 2.0 AHB; irq is a level.
 `resetall
 `timescale 1ns / 1ps
@@ -20,29 +20,29 @@ module openkpu_apb #(
     // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
     parameter WBUF_ROWS       = 1024,
     parameter WEIGHT_BITS     = 16,
-    // channels whose parameters there is room for: 1024, or 2048 for those of the next layers, too
+    // channels whose parameters fit: 1024, or 2048 to hold those of the next layers, too
     parameter PARAM_CHANS     = 2048,
     // entries of the tile buffer
     parameter TILE_ROWS       = 32,
     // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
-    // windows of a pooling task that are divided at a time: 1, 2, 4, 8; 0: no pooling tasks
+    // windows of a pooling task divided in parallel: 1, 2, 4, 8; 0: no pooling tasks
     parameter POOL_LANES      = 4,
-    // products of float16 matrices at a time: a power of two from 4 on; 0: no such tasks
+    // products of float16 matrices in parallel: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
     // 1: weights may be kept in the AI RAM
     parameter KEEP_WEIGHTS    = 0,
     // 1: narrow maps of 1x1 layers are computed as one line
     parameter FLAT_MAPS       = 0,
-    // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
+    // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
     parameter SUM_PLANES      = 0,
-    // 1: sums may leave as 32 bits (products of integer matrices); 0: no such layers
+    // 1: sums may be output as 32 bits (products of integer matrices); 0: no such layers
     parameter OUT32           = 1,
-    // 1: post lanes look zero points up in memories, two multipliers less a lane
+    // 1: post lanes look zero points up in memories, which saves two multipliers per lane
     parameter POST_TABLES     = 0,
-    // bits of a wide number that a post lane's multiplier takes beside 18: 18, or 17 for a DSP48
+    // bits of the wide operand of a post lane's multiplier (the other one has 18): 18, or 17 for a DSP48
     parameter MUL_BITS        = 18,
-    // bytes that the memory path moves in a cycle: 16, 32, 64 or 128
+    // bytes per cycle of the memory path: 16, 32, 64 or 128
     parameter PATH            = 64,
     // depths of the FIFOs, in bus words
     parameter PIX_FIFO_DEPTH  = 64,
@@ -52,9 +52,9 @@ module openkpu_apb #(
     parameter ROUNDING        = 0,
     // 1: operands of gated multiplications do not toggle
     parameter GATE            = 1,
-    // 1: performance counters; 0: that of finished inferences alone
+    // 1: performance counters; 0: only the counter of finished inferences
     parameter PERF            = 1,
-    // 1: the slave takes privileged writes only
+    // 1: the slave accepts privileged writes only
     parameter PRIVILEGED      = 0
 ) (
     // clock and synchronous reset

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// param_check: legal values of parameters of the device that no box below it limits itself.
+// param_check: checks device parameters that no lower module limits itself.
 //
-// How it works: an illegal value instantiates a module that does not exist, whose name lists the
-// legal ones, and the elaboration stops with it. openkpu_top has this module first, so that tools
-// that elaborate in the order of the text report it first.
-// Handshake: none, there is no circuit.
+// How it works: an illegal value instantiates a module that does not exist, whose name lists the legal
+// values, and elaboration stops. openkpu_top instantiates param_check first, so that tools that elaborate
+// in source order report it first.
+// Handshake: none, no logic.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// side_tasks: tasks that go beside the array, pools and products of float16 matrices.
+// side_tasks: tasks that run beside the array, pooling and products of float16 matrices.
 //
-// How it works: each has an engine of its own, or none where a parameter is 0; layer_decode
-// refuses what there is no engine for. An engine takes the place of the array's units at the ports
-// of the AI RAM, and that of the sequencer at the weight buffer, while its layer is at work: only
-// one layer is. The array does not start then; end of work, idle and counters are those of both.
-// Handshake: start with the descriptor of a layer, which stays; seq_done when all its work was
-// issued, idle when its last word is written. array_start, which is combinational, is the start of
-// a layer of the array.
+// How it works: each has its own engine, or none where a parameter is 0; layer_decode refuses tasks
+// without an engine. While its layer is active, an engine replaces the array's units at the ports of the
+// AI RAM, and the sequencer at the weight buffer: only one layer is active. The array does not start
+// then; end of work, idle and counters combine both.
+// Handshake: start with the descriptor of a layer, which is held; seq_done when all its work was issued,
+// idle when its last word is written. array_start, combinational, is the start of an array layer.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module side_tasks #(
-    // windows of a pooling task at a time, products of float16 at a time; columns and rows of these
+    // windows of a pooling task, float16 products in parallel; columns and rows of the latter
     parameter POOL_LANES = 4,
     parameter FP16_LANES = 0,
     parameter FP16_COLS  = 1,
@@ -29,7 +28,7 @@ module side_tasks #(
     parameter PATH       = 64,
     // cycles from a grant of the AI RAM to the data of the read
     parameter READ       = 1,
-    // derived, not to be set: bits of a byte's number, widths of a weight row and of their counter
+    // derived, not to be set: bits of a byte index, widths of a weight row and of its counter
     parameter PB         = $clog2(PATH),
     parameter WA         = $clog2(WBUF_ROWS),
     parameter WW         = WA + 2
@@ -37,18 +36,18 @@ module side_tasks #(
     // clock and synchronous reset
     input  wire                      clk,
     input  wire                      rst,
-    // layer: starts, starts on the array; all its work was issued, its last word is written
+    // layer: start, start on the array; all its work was issued, its last word is written
     input  wire                      start,
     input  wire [    `DESC_BITS-1:0] desc,
     output wire                      array_start,
     output wire                      seq_done,
     output wire                      idle,
-    // array: the last work was issued; sequencer, MAC stage and output stage at work
+    // array: the last work was issued; sequencer, MAC stage and output stage busy
     input  wire                      array_done,
     input  wire                      seq_running,
     input  wire                      mac_idle,
     input  wire                      output_idle,
-    // AI RAM: requests of the array's units, of all
+    // AI RAM: requests of the array's units, of the selected unit
     input  wire                      tile_req,
     input  wire [           20-PB:0] tile_word,
     output wire                      fill_req,
@@ -60,7 +59,7 @@ module side_tasks #(
     output wire                      writeback_req,
     output wire [`ROWWRITE_BITS-1:0] writeback,
     input  wire                      writeback_gnt,
-    // weight buffer: rows of the layer, complete, given back; what the sequencer reads, what is read
+    // weight buffer: rows of the layer, filled, released; reads of the sequencer, selected reads
     input  wire [            WW-1:0] ring_row,
     input  wire [            WW-1:0] wrow_filled,
     output wire                      skip,
@@ -70,12 +69,12 @@ module side_tasks #(
     output wire [               8:0] wre,
     output wire [          9*WA-1:0] wrow,
     input  wire [      9*N_Z*WB-1:0] weights,
-    // multipliers that the array lends: mantissas, products
+    // multipliers borrowed from the array: mantissas, products
     output wire                      lend_valid,
     output wire [  11*FP16_ROWS-1:0] lend_a,
     output wire [  11*FP16_COLS-1:0] lend_b,
     input  wire [ 33*FP16_LANES+0:0] products,
-    // for the counters: of the array's units, but for moves, which is of all; of all
+    // for the counters: of the array's units, except moves, which covers both; of both
     input  wire [   `WORK_MOVES-1:0] array_work,
     output wire [    `WORK_BITS-1:0] work
 );
@@ -179,7 +178,7 @@ module side_tasks #(
     end
   endgenerate
 
-  // ---- one of them
+  // ---- selection
   assign array_start = start && !pools && !fp16;
   assign seq_done = array_done || pool_done || fp_done;
   assign idle = !seq_running && mac_idle && output_idle && !pool_busy && !fp_busy;

@@ -2,19 +2,19 @@
 //
 // ahb_to_axi: bridge from the AHB master of the device to an AXI4 master.
 //
-// How it works: it is the only slave of the AHB master, which therefore owns the bus all the time.
-// Reads are requested from the announcements of burst commands (m_ahb_ahead), up to OUTSTANDING
-// bursts before their data are needed, but never before the response to an earlier write; R data go
-// to the data phase of AHB as they come, in order.
-// A write burst is requested with its first data phase, whose strobes are the lanes that HSIZE and
-// HADDR name; its last beat ends with the response. All bursts are INCR, of one identifier.
-// Errors: SLVERR and DECERR become the two-cycle ERROR, of the beat of a read or of the last beat of
-// a write. The AHB master drops the rest of a failed read, whose data are then taken and ignored.
-// The AHB master abandons its commands (AHEAD_DROP): reads that it will not perform are ignored as
-// above; transfers of reads on the bus end at once, for it looks at no answer; the rest of a write
-// burst is written with no strobe set.
-// Handshake: AXI4; no output of the AXI side depends on an input of it in the same cycle. A valid
-// stays with its payload until ready, whatever the AHB master does.
+// How it works: the bridge is the only slave of the AHB master, which therefore always owns the bus.
+// Reads are requested from the announcements of burst commands (m_ahb_ahead), up to OUTSTANDING bursts
+// before their data are needed, but never before the response to an earlier write; R data are forwarded
+// to the data phase of AHB as they arrive, in order.
+// A write burst is requested with its first data phase, whose strobes are the lanes given by HSIZE and
+// HADDR; its last beat ends with the response. All bursts are INCR, with one identifier.
+// Errors: SLVERR and DECERR become the two-cycle ERROR, of the beat of a read or of the last beat of a
+// write. The AHB master drops the rest of a failed read; the bridge accepts and discards its data.
+// Abandoned commands (AHEAD_DROP): reads that the AHB master will not perform are discarded as above;
+// read transfers on the bus end at once, since the master ignores the response; the rest of a write burst
+// is written with all strobes clear.
+// Handshake: AXI4; no output of the AXI side depends on an input of it in the same cycle. A valid and its
+// payload are held until ready, whatever the AHB master does.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -23,7 +23,7 @@
 module ahb_to_axi #(
     // data width of both buses: 32, 64 or 128
     parameter AHB_W       = 32,
-    // read bursts that are requested and not complete, 1 to 8
+    // outstanding read bursts, 1 to 8
     parameter OUTSTANDING = 4,
     // derived, not to be set
     parameter LANES       = AHB_W / 8,
@@ -75,7 +75,7 @@ module ahb_to_axi #(
   localparam [1:0] TRANS_SEQ = 2'b11;
   localparam [1:0] RESP_OKAY = 2'b00;
   localparam [1:0] RESP_ERROR = 2'b01;
-  // commands that the AHB master holds at most: two wait, two are on the bus
+  // maximum of commands in the AHB master: two pending, two on the bus
   localparam HELD = 4;
   localparam [3:0] MOST = OUTSTANDING[3:0];
 
@@ -94,18 +94,18 @@ module ahb_to_axi #(
   // -------------------------------------------------------------------------------------------
   reg  dp_valid;
   reg  dp_write;
-  // nobody looks at the answer
+  // the AHB master ignores the response
   reg  dp_dead;
   // second cycle of ERROR
   reg  second;
-  // the transfer in the address phase is one that nobody looks at
+  // the AHB master ignores the response to the transfer in the address phase
   reg  ap_dead;
 
   wire dead = dp_dead || (drop && !dp_write);
   wire reading = dp_valid && !dp_write && !dead && !second;
   wire writing = dp_valid && dp_write && !dead && !second;
   wire skip = drop || ap_dead;
-  // good and bad ends of a data phase that is looked at
+  // good and bad end of a data phase whose response the master samples
   wire read_ends, read_fails, write_ends, write_fails;
 
   assign s_ahb_hready = !dp_valid || dead || second || read_ends || write_ends;
@@ -129,7 +129,7 @@ module ahb_to_axi #(
   end
 
   // -------------------------------------------------------------------------------------------
-  // commands that are announced and wait, in order: for their request, or for their first beat
+  // announced commands, in order, pending for their request or for their first beat
   // -------------------------------------------------------------------------------------------
   localparam CMD_W = 1 + 40;
 
@@ -138,14 +138,14 @@ module ahb_to_axi #(
   };
   wire waits, none_waits, unused_ready;
   wire [CMD_W-1:0] waiting;
-  // a write burst has begun and is not responded to: reads behind it wait, for they may be of what
-  // it writes
+  // a write burst has begun and has no response yet: later reads wait, because they may read the data
+  // being written
   reg write_open;
   wire write_over;
   reg cut_open;
   wire begin_write;
 
-  // requested read bursts that are not complete, and how many of them, the oldest, are ignored
+  // outstanding read bursts, and the number of the oldest ones that are discarded
   reg [3:0] open;
   reg [3:0] ignored;
   reg ar_valid;
@@ -210,7 +210,7 @@ module ahb_to_axi #(
   // -------------------------------------------------------------------------------------------
   // writes
   // -------------------------------------------------------------------------------------------
-  // the oldest command that waits is the one that begins: reads before it have been requested
+  // the oldest pending command is the one that begins: reads before it have been requested
   wire [4:0] length = waiting[36:32];
   wire start = s_ahb_hready && s_ahb_htrans[1] && !skip;
   assign begin_write = start && s_ahb_hwrite && s_ahb_htrans != TRANS_SEQ;
@@ -219,11 +219,11 @@ module ahb_to_axi #(
   reg [31:0] aw_addr;
   reg [2:0] aw_size;
   reg [4:0] aw_beats;
-  // beats of the burst from the present one on; its place in a bus word; it has been written
+  // remaining beats of the burst, with the present one; its offset in a bus word; it has been written
   reg [4:0] left;
   reg [OW-1:0] place;
   reg w_done;
-  // the rest of a burst that was cut; cut_open until its response
+  // the rest of a cut burst; cut_open until its response
   reg [4:0] rest;
 
   wire last = left == 5'd1;
@@ -242,7 +242,7 @@ module ahb_to_axi #(
   assign m_axi_awlen = {3'd0, aw_beats - 5'd1};
   assign m_axi_awsize = aw_size;
 
-  // lanes of the beat: those whose number begins as its place does
+  // lanes of the beat: those whose upper number bits match its offset
   reg [LANES-1:0] lanes;
   integer lane;
   always @* begin
@@ -289,7 +289,7 @@ module ahb_to_axi #(
     end
   end
 
-  // EXOKAY counts as OKAY; there is room for all commands that the AHB master holds
+  // EXOKAY counts as OKAY; the queue has room for all commands of the AHB master
   wire unused = &{1'b0, m_axi_rresp[0], m_axi_bresp[0], unused_ready, unused_next};
 
 `ifdef FORMAL_ahb_to_axi

@@ -2,11 +2,11 @@
 //
 // apb_to_ahb: bridge from an APB3 slave to the AHB slave port of the device.
 //
-// How it works: it has no state. The setup phase of APB is the address phase of AHB, the access phase
-// is its data phase: a register takes two cycles, as on any APB slave, the AI RAM as many more as it
-// waits. Every access is a privileged one of a word, for APB3 has neither strobes nor protection.
-// Errors: ERROR becomes PSLVERR, which APB looks at in the last cycle only.
-// Handshake: APB3. The address counts in the setup phase, the write data in the access phase.
+// How it works: stateless. The setup phase of APB is the address phase of AHB, the access phase is its
+// data phase: a register access takes two cycles, as on any APB slave, one to the AI RAM also its wait
+// states. Every access is privileged and a word wide, because APB3 has neither strobes nor protection.
+// Errors: ERROR becomes PSLVERR, which APB samples in the last cycle only.
+// Handshake: APB3. The address is sampled in the setup phase, the write data in the access phase.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -44,7 +44,7 @@ module apb_to_ahb (
   assign s_apb_prdata  = m_ahb_hrdata;
   assign s_apb_pslverr = s_apb_psel && s_apb_penable && m_ahb_hready && m_ahb_hresp != 2'b00;
 
-  // APB has no access of less than a word
+  // APB has no access narrower than a word
   wire unused = &{1'b0, s_apb_paddr[1:0]};
 
 endmodule

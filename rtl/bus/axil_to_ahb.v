@@ -2,12 +2,12 @@
 //
 // axil_to_ahb: bridge from an AXI4-Lite slave to the AHB slave port of the device.
 //
-// How it works: one access at a time; where a read and a write wait, they take turns. A write waits
-// for address and data, in whatever order they come. Its strobes are split into AHB transfers of a
-// word, half-words and bytes, lowest lane first: the AI RAM takes all of them, a register only the
-// whole word. A read is one word. A write without a strobe performs no transfer.
-// Errors: an ERROR answer ends the access with SLVERR; transfers of that write that were to follow
-// are left out.
+// How it works: one access at a time; pending reads and writes alternate. A write waits for address and
+// data, in either order. Its strobes are split into AHB transfers of a word, half-words and bytes, lowest
+// lane first: the AI RAM accepts all of them, a register only the whole word. A read is one word. A write
+// without strobes performs no transfer.
+// Errors: an ERROR response ends the access with SLVERR; the remaining transfers of that write are
+// skipped.
 // Handshake: AXI4-Lite; the bridge waits for valid before it asserts ready, and no output of the AXI
 // side depends on an input of it in the same cycle. AxPROT[0] is HPROT[1], privileged.
 `resetall
@@ -60,21 +60,21 @@ module axil_to_ahb (
   localparam [2:0] RESPOND = 3'd4;
 
   reg [2:0] state;
-  // the present access
+  // the access in progress
   reg write;
   reg [29:0] word;
   reg [31:0] data;
   reg [1:0] prot;
   reg error;
-  // lanes of a write that no transfer has covered yet
+  // lanes of a write not yet covered by a transfer
   reg [3:0] strobes;
 
   wire write_waits = s_axil_awvalid && s_axil_wvalid;
-  // the access before was a write: it is the turn of a read
+  // the previous access was a write: a pending read goes first
   wire take_write = write_waits && !(write && s_axil_arvalid);
   wire some = write_waits || s_axil_arvalid;
 
-  // the next transfer of a write: {place, lanes, size}
+  // the next transfer of a write: {offset, lanes, size}
   reg [1:0] place;
   reg [3:0] lanes;
   reg [2:0] size;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ai_ram: the data cache in words of PATH bytes (2 MiB at 32,768 rows of 64 bytes), one read and one
-// write a cycle.
+// write per cycle.
 //
-// How it works: byte i of a word is bits 8i+7:8i. A read answers READ cycles after re: with 1 the memory
-// is at the ports; with 3 there are registers on both sides of it, for the block RAMs of an FPGA
-// are spread over the part. A write passes as many registers as the address of a read does, so their order
-// stays. What a read returns of the word that is being written is not defined; this model gives
-// the old content. No user relies on it: a layer starts when the one before it is completely written,
-// and rows of a map leave when they are. With 128 bytes that goes for the halves of a
-// word, two rows, each alone: the other half may be read, and a memory should have an enable for
-// each. With CUT the words beyond the largest power of two are a memory of their own: tools make of the
-// first one block RAMs that need no multiplexer behind them. An ASIC flow replaces this file by its macro.
+// How it works: byte i of a word is bits 8i+7:8i. Read data follow re by READ cycles: with 1 the memory
+// connects directly to the ports; with 3 it has registers on both sides, because the block RAMs of an
+// FPGA are spread over the die. A write passes as many registers as a read address, so their order is
+// preserved. A read of the word being written returns undefined data; this model gives the old content.
+// No user relies on it: a layer starts when the previous one is completely written, and rows of a map
+// leave only once written. With 128 bytes this holds for each half of a word, a row, separately: the
+// other half may be read, and a memory should have an enable for each. With CUT the words beyond the
+// largest power of two are a separate memory: tools then build the first one from block RAMs without a
+// multiplexer behind them. An ASIC flow replaces this file by its macro.
 // Handshake: none; ai_ram_arb owns both ports.
 `resetall
 `timescale 1ns / 1ps
@@ -24,8 +24,8 @@ module ai_ram #(
     parameter PATH = 64,
     // cycles from re to rdata: 1 or 3
     parameter READ = 1,
-    // 1: two memories where the words are no power of two, only with READ = 3. A simulation has all
-    // words in one, so that tests find them.
+    // 1: two memories where the number of words is no power of two, only with READ = 3. Simulations keep
+    // all words in one, where tests find them.
 `ifdef SYNTHESIS
     parameter CUT  = (READ == 3) ? 1 : 0,
 `else
@@ -36,7 +36,7 @@ module ai_ram #(
 ) (
     // clock
     input  wire              clk,
-    // write port, one enable a byte
+    // write port, one enable per byte
     input  wire              we,
     input  wire [    AW-1:0] waddr,
     input  wire [  PATH-1:0] wbe,
@@ -73,7 +73,7 @@ module ai_ram #(
       assign rdata = read;
     end else begin : g_staged
       localparam LW = $clog2(LOW);
-      // the enables say which memory is meant, so that nothing is between a register and its block RAMs
+      // the enables select the memory, so that no logic is between a register and its block RAMs
       wire w_high = HIGH != 0 && waddr[AW-1];
       reg [PATH-1:0] be_low, be_high;
       reg re_q;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ai_ram_arb: shares the read and the write port of the AI RAM.
+// ai_ram_arb: arbitrates the read and the write port of the AI RAM.
 //
-// How it works: readers are, in order of rank, the tile fill, the result reader, the reader of kept
-// weights and the host;
-// writers are the write-back, the pixel writer and the host. A lower rank that has waited PATIENCE
-// cycles goes first once, because a depthwise layer may use every cycle and would starve it; weights
-// wait half as long, so that a map that is read in every cycle leaves the loader its rate. That it
-// has waited so long is in a register, and the first ranks, the fill and the write-back, look at
-// these registers alone: a late one still waits. Otherwise each request would be in the way of their grants.
-// Words have PATH bytes; host accesses are 32-bit words inside one of them.
-// Handshake: a requester holds req until gnt (same cycle); read data is valid READ cycles after
-// gnt. The host holds window_req until the one-cycle window_ack, which carries the read data.
+// How it works: readers by priority: the tile fill, the result reader, the reader of kept weights and the
+// host; writers by priority: the write-back, the pixel writer and the host. A lower-priority requester
+// that has waited PATIENCE cycles goes first once, because a depthwise layer may use every cycle and
+// would starve it; kept weights wait half as long, so that a map read in every cycle does not throttle
+// the loader. The timeout is registered, and the fill and the write-back are held off by these registers
+// alone: a late one still waits. Otherwise every request would be in the path of their grants. Words have
+// PATH bytes; host accesses are 32-bit words inside one of them.
+// Handshake: a requester holds req until gnt (same cycle); read data are valid READ cycles after gnt. The
+// host holds window_req until the one-cycle window_ack, which carries the read data.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,15 +18,15 @@
 module ai_ram_arb #(
     // number of 64-byte rows
     parameter ROWS     = 32768,
-    // cycles that a lower rank waits at most
+    // maximum wait of a lower-priority requester in cycles
     parameter PATIENCE = 8,
     // bytes of a word: 16, 32, 64 or 128
     parameter PATH     = 64,
-    // bytes that the pixel writer brings at once, the same ones in each such part of a word: 4 or PATH
+    // bytes per write of the pixel writer, replicated over the word: 4 or PATH
     parameter PIECE    = PATH,
     // cycles from a grant to the data of the read, see ai_ram
     parameter READ     = 1,
-    // derived, not to be set: bits of a byte's number in a word, of a word address inside the memory
+    // derived, not to be set: bits of a byte index in a word, of a word address inside the memory
     parameter PB       = $clog2(PATH),
     parameter AW       = $clog2(ROWS) + 6 - PB
 ) (
@@ -76,12 +75,12 @@ module ai_ram_arb #(
     output wire [8*PATH-1:0] wdata
 );
 
-  // host's words in a word
+  // host words per word
   localparam PARTS = PATH / 4;
   localparam [3:0] LAST_WAIT = PATIENCE[3:0] - 4'd1;
   localparam [3:0] KEPT_LAST = {1'b0, PATIENCE[3:1]} - 4'd1;
 
-  // cycles waited, and whether it goes first; for the host as a reader and as a writer
+  // cycles waited, and timeout; for the host as a reader and as a writer
   reg [3:0] unload_wait;
   reg [3:0] kept_wait;
   reg [3:0] load_wait;
@@ -92,7 +91,7 @@ module ai_ram_arb #(
   reg window_rfirst;
   reg window_wfirst;
 
-  // reads of the host that are under way; a request that is read or acknowledged is not a new one
+  // host reads in flight; a request being read or acknowledged is not a new one
   reg [READ-1:0] reading;
   wire window_rgnt;
   wire [READ:0] reads = {reading, window_rgnt};
@@ -121,7 +120,7 @@ module ai_ram_arb #(
   wire [8*PIECE-1:0] piece = load_gnt ? load_data[8*PIECE-1:0] : {(PIECE / 4) {window_wdata}};
   assign wdata = writeback_gnt ? writeback_data : {(PATH / PIECE) {piece}};
 
-  // the 32 bits of a word that the host means, one bit for each; those that it reads
+  // host word within the word, one bit for each; those being read
   wire [PARTS-1:0] part = {{(PARTS - 1) {1'b0}}, 1'b1} << window_addr[PB-1:2];
   reg  [PARTS-1:0] part_read;
   genvar g;
@@ -141,7 +140,7 @@ module ai_ram_arb #(
   end
   assign window_rdata = read_part;
 
-  // one waits in this cycle; it is the last one that it waits, or the one after
+  // stalled in this cycle; the last cycle of the wait
   wire unload_waits = unload_req && !unload_gnt;
   wire kept_waits = kept_req && !kept_gnt;
   wire load_waits = load_req && !load_gnt;
@@ -192,7 +191,7 @@ module ai_ram_arb #(
     end
   endgenerate
 
-  // the byte lanes are in window_wstrb; a piece is there once
+  // byte enables are in window_wstrb; a piece is replicated by its writer
   wire unused = &{1'b0, load_data, window_addr, fill_word, unload_word, kept_word, writeback_word, load_word};
   wire unused_read = &{1'b0, reads, reading};
 

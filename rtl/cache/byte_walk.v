@@ -2,30 +2,30 @@
 //
 // byte_walk: walks a feature map in the AI RAM in c, y, x order, a few bytes a step.
 //
-// How it works: rows of 64 bytes (docs/kpu.md section 2.2); width <= 16: four channels share a row,
-// 16 bytes each; width <= 32: two channels, 32 bytes each; wider: a line has ceil(width / 64) rows of
-// one channel. A step has up to four bytes of one line; it ends where a block of 16 bytes does, so it
-// lies in one word of any path. With planes each channel is four channels of the layout, its planes:
-// four share a row, two do, or each has rows of its own, apart rows from one to the next. A step is
-// one byte of a plane then, and the four planes give theirs before the next pixel; the rows of a
-// channel's planes follow each other, so the next channel begins behind the fourth plane.
+// How it works: rows of 64 bytes (docs/kpu.md section 2.2); width <= 16: four channels share a row, 16
+// bytes each; width <= 32: two channels, 32 bytes each; wider: a line has ceil(width / 64) rows of one
+// channel. A step has up to four bytes of one line; it ends with a block of 16 bytes, so it lies in one
+// word of any path. With planes each channel is four channels of the layout, its planes: four share a
+// row, two do, or each has its own rows, `apart` rows from one to the next. A step is then one byte of a
+// plane, and the four planes follow in turn before the next pixel; the rows of a channel's planes are
+// consecutive, so the next channel begins behind the fourth plane.
 // Handshake: start registers the first row; the other inputs of the map must be stable from the next
-// cycle on, in which the walk is set up. From the cycle after that on block, at, count_m1, full, chan_end
-// and last describe the present step, of most_m1 + 1 bytes at most; next goes on.
+// cycle on, in which the walk is set up. From the cycle after that block, at, count_m1, full, chan_end
+// and last describe the present step, of most_m1 + 1 bytes at most; next advances.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module byte_walk #(
-    // width of a channel's number
+    // width of a channel index
     parameter CHAN   = 10,
     // 1: maps may have planes
     parameter PLANES = 0
 ) (
     // clock
     input  wire            clk,
-    // start with a new map: first row, channels - 1, height - 1, width - 1; its channels have four
-    // planes, which are so many rows apart
+    // start of a new map: first row, channels - 1, height - 1, width - 1; its channels have four planes,
+    // rows between planes
     input  wire            start,
     input  wire [    14:0] base_row,
     input  wire [CHAN-1:0] chans_m1,
@@ -33,11 +33,11 @@ module byte_walk #(
     input  wire [     9:0] width_m1,
     input  wire            words,
     input  wire [    13:0] apart,
-    // go to the next step; bytes that the present one may have - 1 (planes: 0)
+    // advance to the next step; maximum bytes of the present step - 1 (planes: 0)
     input  wire            next,
     input  wire [     1:0] most_m1,
-    // present step: block of 16 bytes in the AI RAM, first byte in it, bytes - 1, they are as many as there
-    // may be; last of its channel (of all its planes), of the map
+    // present step: 16-byte block of the AI RAM, first byte in it, bytes - 1, bytes are at the maximum;
+    // last of its channel (of all its planes), of the map
     output wire [    16:0] block,
     output wire [     3:0] at,
     output wire [     1:0] count_m1,
@@ -53,14 +53,14 @@ module byte_walk #(
   reg [14:0] row, first_row;
   // channel in its row, or plane
   reg [1:0] sub;
-  // byte of the line, modulo 64; bytes of the line from this step on - 1
+  // byte of the line, modulo 64; remaining bytes of the line - 1
   reg [5:0] x;
   reg [9:0] rest;
   reg few;  // four at most
   reg [8:0] line_left;
   reg [CHAN-1:0] chan_left;
 
-  // of the map
+  // properties of the map
   reg planes, quarter, half;
   always @(posedge clk) begin
     planes  <= PLANES != 0 && words;
@@ -68,20 +68,20 @@ module byte_walk #(
     half    <= width_m1[9:5] == 5'd0;
   end
   wire fourth = sub == 2'd3;
-  // no further channel or plane in this row
+  // last channel or plane in this row
   wire sub_last = quarter ? fourth : !half || sub[0];
 
-  // up to the end of the block at most
+  // limit: end of the block
   wire [1:0] block_m1 = ~(x[1:0] &{2{&x[3:2]}});
   wire [1:0] limit_m1 = (block_m1 < most_m1) ? block_m1 : most_m1;
   wire line_end = few && rest[1:0] <= block_m1 && rest[1:0] <= most_m1;
   wire [9:0] rest_next = line_end ? width_m1 : rest - {8'd0, limit_m1} - 10'd1;
   wire [6:0] x_next = {1'b0, x} + {5'd0, limit_m1} + 7'd1;
   wire map_end = line_end && line_left == 9'd0;
-  // the next pixel's row is another one
+  // the next pixel is in another row
   wire row_on = line_end || x_next[6];
 
-  // the pixel is done with this step; so is the row with the last line of its channels
+  // the step completes the pixel; the step completes the row with the last line of its channels
   wire pixel = !planes || fourth;
   wire back = !planes && map_end && !sub_last;
   wire [14:0] from_row = (planes && fourth && !map_end) ? first_row : row;

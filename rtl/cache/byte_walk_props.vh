@@ -1,9 +1,9 @@
-  // Properties of byte_walk. The walk is counted beside it, in channels, lines, bytes and planes.
+  // Properties of byte_walk, against a second count of channels, lines, bytes and planes.
   (* anyconst *) reg [15:0] f_depth;  // rows of the AI RAM
   (* anyseq *) reg [13:0] f_any;
   reg [13:0] f_rows;  // rows of a group of channels
   reg [15:0] f_above;  // rows of the lines above this one
-  reg f_on = 1'b0;  // a map was begun and is not over
+  reg f_on = 1'b0;  // a map is in progress
   reg f_setup = 1'b0;
   reg f_words;
   reg [10:0] f_width;
@@ -13,7 +13,7 @@
   reg [1:0] f_p;  // plane
   reg [10:0] f_x;  // byte of the line
   reg [9:0] f_y;
-  reg [16:0] f_at, f_at_0;  // first row of the group of channels at work; with planes, of plane 0's
+  reg [16:0] f_at, f_at_0;  // first row of the current group of channels; with planes, of plane 0's
   wire f_quarter = f_width <= 16, f_half = f_width <= 32 && !f_quarter;
   wire [3:0] f_line = (f_width + 11'd63) >> 6;  // rows of a line
   wire [1:0] f_in_row = f_words ? f_p : f_c[1:0];
@@ -51,7 +51,7 @@
         f_above <= f_map_end ? 16'd0 : f_line_end ? f_above + f_line : f_above;
         f_c <= f_map_end ? f_c + 15'd1 : f_c;
       end
-      // the four planes come in turn; the next channel begins behind them
+      // the four planes in turn; the next channel begins behind them
       if (f_words) begin
         if (f_map_end && f_pixel) f_at_0 <= f_at_next;
         f_at <= f_pixel ? (f_map_end ? f_at_next : f_at_0) : f_sub_last ? f_at_next : f_at;
@@ -60,45 +60,46 @@
   end
 
   always @(posedge clk) begin
-    //: A line takes 15 rows at most: the layer decoder refuses others.
+    //: A line has 15 rows at most: the layer decoder refuses others.
     if (f_setup) line_legal : assume (width_m1 < 960);
-    //: There is a step when the next one is asked for, and none while a map is begun.
+    //: next comes only while a step is there, and not with the start of a map.
     if (next) step_there : assume (f_on && !start);
-    //: The map stands.
+    //: The map is stable.
     if (f_on) map_stands : assume (chans_m1 + 15'd1 == f_chans && height_m1 + 10'd1 == f_height && width_m1 + 11'd1 == f_width &&
         (PLANES != 0 && words) == f_words);
-    //: Planes are as far apart as groups of channels, and come byte by byte.
+    //: Planes are as far apart as groups of channels, and are read byte by byte.
     if (f_on && f_words) planes_apart : assume (apart == f_rows && most_m1 == 0);
-    //: A group of channels has as many rows as its lines, which is how layer_decode multiplies.
+    //: The rows of a group of channels are those of its lines, a product of layer_decode.
     if (f_on) rows_of_lines : assume (f_above + f_line <= f_rows &&
         (f_y != f_height - 10'd1 || f_above + f_line == f_rows));
-    //: The rows of each group of channels that the map has lie in the AI RAM, of up to 32768 rows.
+    //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows.
     if (f_on) map_inside : assume (f_at + f_rows <= f_depth && f_depth <= 32768);
     if (f_on) begin
-      //: Each step is where docs/kpu.md has this channel, line and byte.
+      //: Each step addresses its channel, line and byte as docs/kpu.md specifies.
       place_of_step : assert ({block, at} == {f_row[14:0], f_off[5:0]});
-      //: No step is outside the rows of its group of channels, so none is outside the map and the AI RAM.
+      //: No step is outside the rows of its group of channels, hence none outside the map and the AI RAM.
       inside : assert (block >> 2 >= f_at && block >> 2 < f_at_next && block >> 2 < f_depth);
-      //: A step lies in one block of 16 bytes and one line, and is as long as that and the user let it be.
+      //: A step lies in one block of 16 bytes and one line, and is as long as these and the user permit.
       size : assert (at + count_m1 < 16 && f_next <= f_width && count_m1 <= most_m1 &&
           (count_m1 == most_m1 || at + count_m1 == 15 || f_line_end) && full == (count_m1 == most_m1));
-      //: The last step of a channel is the last byte of its last line, of the fourth plane; of the map that of the last channel.
+      //: The last step of a channel is the last byte of its last line, of the fourth plane; of the map,
+      //: that of the last channel.
       ends : assert (chan_end == (f_map_end && f_pixel) && last == (chan_end && f_c == f_chans - 15'd1));
-      //: (invariant) Channel, line, byte and plane are those of the map.
+      //: (invariant) Channel, line, byte and plane lie within the map.
       counted : assert (f_c < f_chans && f_chans <= 15'd1 << CHAN && f_y < f_height && f_height <= 512 && f_x < f_width &&
           f_width <= 960 && (f_words || f_p == 0));
-      //: (invariant) What is registered of the map, and of the bytes that are left.
+      //: (invariant) Registered properties of the map, and remaining bytes.
       registered : assert (planes == f_words && quarter == f_quarter && half == (f_half || f_quarter) && few == (rest < 4));
-      //: (invariant) What is left of channels, lines and bytes.
+      //: (invariant) Remaining channels, lines and bytes.
       left : assert (chan_left == f_chans - f_c - 15'd1 && line_left == f_height - f_y - 10'd1 &&
           rest == f_width - f_x - 11'd1 && x == f_x[5:0] && sub == (f_words ? f_p : f_sub));
-      //: (invariant) Where the group of channels begins, or the line in plane 0.
+      //: (invariant) Start of the group of channels, or of the line in plane 0.
       begins : assert (f_at <= 32768 && first_row == (f_words ? f_at_0 + f_above + (f_x >> 6) : f_at) && row == f_row &&
           (!f_words || (f_p == 0 ? f_at == f_at_0 : f_at_0 <= f_at)));
     end
-    //: (invariant) The map is set up in the cycle behind the start.
+    //: (invariant) The map is set up in the cycle after the start.
     set_up : assert (!f_on || (!setup && !f_setup));
-    //: (invariant) The first row is there then.
+    //: (invariant) The first row is valid then.
     if (f_setup) first : assert (setup && first_row == f_at && f_at == f_at_0);
     //: A map of several groups of channels and several lines ends.
     several : cover (f_on && next && last && f_c > 3 && f_above != 0);

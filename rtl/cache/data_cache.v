@@ -2,12 +2,12 @@
 //
 // data_cache: the AI RAM, its arbiter, and the units that move maps in and out of it.
 //
-// How it works: a memory with a read and a write port; ai_ram_arb gives them to the fill of the
-// tile buffer, the map mover, kept_reader, the output stage and the host by rank, and bounds how long
-// each of them waits. The map mover loads input maps from the pixel stream and unloads output maps;
-// kept_reader reads weights.
-// Handshake: a requester holds req until gnt; data of a read follow the grant by READ cycles. The host
-// holds window_req until window_ack. Loads and unloads start and end with pulses, see map_mover.
+// How it works: a memory with a read and a write port; ai_ram_arb grants them to the fill of the tile
+// buffer, the map mover, kept_reader, the output stage and the host by priority, and bounds their waits.
+// The map mover loads input maps from the pixel stream and unloads output maps; kept_reader reads
+// weights.
+// Handshake: a requester holds req until gnt; read data follow the grant by READ cycles. The host holds
+// window_req until window_ack. Loads and unloads start and end with pulses, see map_mover.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -17,11 +17,11 @@ module data_cache #(
     // 64-byte rows, data width of the bus
     parameter ROWS         = 32768,
     parameter AHB_W        = 32,
-    // cycles that a lower rank waits at most
+    // maximum wait of a lower-priority requester in cycles
     parameter PATIENCE     = 8,
     // bytes of a word of the AI RAM, at least those of the bus
     parameter PATH         = 64,
-    // weights may be kept here
+    // 1: weights may be kept here
     parameter KEEP_WEIGHTS = 0,
     // 1: maps are moved in pieces of four bytes, see map_mover
     parameter NARROW       = 0,
@@ -72,7 +72,7 @@ module data_cache #(
     output wire                      result_valid,
     input  wire                      result_ready,
     output wire [              63:0] result_data,
-    // store channel: request, stream, request finished
+    // store channel: request, stream, request completed
     output wire                      store_req_valid,
     input  wire                      store_req_ready,
     output wire [     `REQ_BITS-1:0] store_req,

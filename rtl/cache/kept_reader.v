@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kept_reader: brings weights that are kept in the AI RAM to the weight loader (docs/kpu.md 1.14).
+// kept_reader: supplies the weight loader with weights kept in the AI RAM (docs/kpu.md 1.14).
 //
-// How it works: a request names bytes of the AI RAM, as one of the DMAC names bytes of the storage. Its
-// words are read in order into a FIFO, and leave it in pieces of 16 bytes, of which the first
-// and the last one may count in part. The words of a request are read while the pieces of the one before
-// are given, and one more request waits.
-// Handshake: requests are valid/ready; ram_req is held until ram_gnt, data
-// follow by READ cycles; pieces are valid/ready. rst drops everything.
+// How it works: a request addresses bytes of the AI RAM, as one of the DMAC addresses bytes of the
+// storage. Its words are read in order into a FIFO, and leave it in pieces of 16 bytes; the first and the
+// last one may be partial. The words of a request are read while the pieces of the previous one are
+// output, and one more request may be pending.
+// Handshake: requests are valid/ready; ram_req is held until ram_gnt, data follow by READ cycles; pieces
+// are valid/ready. rst drops everything.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -39,11 +39,11 @@ module kept_reader #(
     output wire [`KEPT_BITS-1:0] kept
 );
 
-  // as many words as are under way when each is taken at once
+  // enough entries for the words in flight when each is consumed at once
   localparam integer PLACES = READ + 3;
   localparam [2:0] DEPTH = PLACES[2:0];
 
-  // ---- the request that waits
+  // ---- the pending request
   reg waits;
   reg [20:0] w_at;
   reg [23:0] w_len;
@@ -52,17 +52,17 @@ module kept_reader #(
   wire [20:0] w_end = w_at + w_len[20:0] - 21'd1;
   assign req_ready = !waits;
 
-  // ---- reading: words that are left, words asked for that have not left the FIFO
+  // ---- reading: remaining words, words requested that have not left the FIFO
   reg reading;
   reg [20-PB:0] word, last_word;
   reg  [     2:0] held;
-  reg  [READ-1:0] on_way;  // words that were granted
+  reg  [READ-1:0] on_way;  // granted reads in flight
   wire [  READ:0] on_way_next = {on_way, ram_gnt};
   wire            due = on_way[READ-1];
   wire            pop;
-  // ---- pieces: of the request that is given, of the next one, which is read already
+  // ---- pieces: of the active request, and of the next one, already being read
   reg busy, follows;
-  reg [PB-1:0] at, n_at;  // next byte, in its word
+  reg [PB-1:0] at, n_at;  // next byte, offset in its word
   reg [23:0] left, n_left;
   wire begins = waits && !reading && !follows;
   wire [PB-1:0] piece_end = at | {{(PB - 4) {1'b0}}, 4'd15};
@@ -71,7 +71,7 @@ module kept_reader #(
   wire [4:0] count = all ? left[4:0] : room;
   wire [8*PATH-1:0] data;
   wire taken = kept_valid && kept_ready;
-  wire over = !busy || (taken && all);  // the next one may be given
+  wire over = !busy || (taken && all);  // the next request may become active
   assign pop      = taken && (all || piece_end == {PB{1'b1}});
   assign ram_req  = reading && held != DEPTH;
   assign ram_word = word;
@@ -146,7 +146,7 @@ module kept_reader #(
   assign kept[`KEPT_OFF]  = at[3:0];
   assign kept[`KEPT_CNT]  = count;
 
-  // the upper bits of an address are 0: layer_decode has seen to it; there is always a place in the FIFO
+  // layer_decode keeps the upper bits of an address 0; the FIFO always has room
   wire unused = &{1'b0, req, first[31:21], w_end[PB-1:0], fifo_ready, fifo_count, on_way_next};
 
 endmodule

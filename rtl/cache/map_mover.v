@@ -2,14 +2,14 @@
 //
 // map_mover: moves feature maps between the AI RAM and the streams of the DMAC.
 //
-// How it works: pixel_writer puts the dense bytes of an input map into words of the AI RAM (load);
+// How it works: pixel_writer writes the dense bytes of an input map into words of the AI RAM (load);
 // result_reader reads an output map back as dense bytes (unload), for the storage through the store
-// channel, which is requested as the unload begins, or for the host's result FIFO. A map may leave
-// while it is written: unload_gate lets the reader have the channels that are there. With NARROW,
-// for arrays that make a few bytes a cycle, piece_writer and piece_reader take their places.
-// Handshake: load_start and unload_start are pulses, load_done and unload_done the answers (the
-// latter when the last byte is stored). load_map is sampled with load_start; unload_map must be
-// stable from the cycle before unload_start on. stop drops everything.
+// channel, requested as the unload begins, or for the host's result FIFO. A map may be unloaded while it
+// is being written: unload_gate releases the finished channels to the reader. With NARROW, for arrays
+// that produce a few bytes per cycle, piece_writer and piece_reader replace them.
+// Handshake: load_start and unload_start are pulses, answered by load_done and unload_done (the latter
+// when the last byte is stored). load_map is sampled with load_start; unload_map must be stable from the
+// cycle before unload_start on. stop drops everything.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -46,8 +46,8 @@ module map_mover #(
     output wire [       PATH-1:0] load_be,
     output wire [     8*PATH-1:0] load_data,
     input  wire                   load_gnt,
-    // unload: map, place in the storage, to the storage or to the host, whose transfer it is; what of it
-    // is there, see unload_gate; read port of the AI RAM
+    // unload: map, address in the storage, to the storage or to the host, owner; finished channels, see
+    // unload_gate; read port of the AI RAM
     input  wire                   unload_start,
     input  wire [  `MAP_BITS-1:0] unload_map,
     input  wire [           31:0] unload_adr,
@@ -68,7 +68,7 @@ module map_mover #(
     output wire                   result_valid,
     input  wire                   result_ready,
     output wire [           63:0] result_data,
-    // store channel: request, stream, request finished
+    // store channel: request, stream, request completed
     output reg                    store_req_valid,
     input  wire                   store_req_ready,
     output wire [  `REQ_BITS-1:0] store_req,
@@ -78,9 +78,9 @@ module map_mover #(
     input  wire                   store_done
 );
 
-  // ---- the map that leaves: its bytes
+  // ---- the map being unloaded: its bytes
   wire [13:0] map_chans_m1 = unload_map[`MAP_CHANS_M1];
-  wire [9:0] chans_m1 = map_chans_m1[9:0];  // a map that leaves has 1024 at most
+  wire [9:0] chans_m1 = map_chans_m1[9:0];  // an unloaded map has 1024 at most
   wire sized;
   wire [23:0] size;
   map_size u_size (

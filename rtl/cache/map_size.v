@@ -2,10 +2,10 @@
 //
 // map_size: bytes of a feature map, height * width * channels, bit by bit.
 //
-// How it works: one adder forms the height times the width, and that product times the channels, a
-// bit of the multiplier a cycle, and stops at the highest one that is set: 22 cycles at most.
+// How it works: one adder forms the height times the width, and that product times the channels, one bit
+// of the multiplier per cycle, up to the highest set bit: 22 cycles at most.
 // Handshake: start is a pulse; the map must be stable for the next cycles. valid falls with start and
-// rises when bytes is the product, which then stands until the next start.
+// rises when bytes holds the product, which is stable until the next start.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -24,7 +24,7 @@ module map_size (
     output reg  [23:0] bytes
 );
 
-  // what is added next, the bits of the multiplier that are left, whether they are the channels'
+  // next addend, remaining bits of the multiplier, whether they are the channels'
   reg [23:0] part;
   reg [10:0] left;
   reg by_chans;
@@ -40,7 +40,7 @@ module map_size (
     end
   end
 
-  // the product of the first two is the second part
+  // the product of the first two factors becomes the second addend
   always @(posedge clk) begin
     part <= start ? {14'd0, {1'b0, height_m1} + 10'd1} : (through && !by_chans) ? bytes : part << 1;
     left <= start ? {1'b0, width_m1} + 11'd1 :

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// piece_reader: reads a feature map from the AI RAM and emits it as dense bytes, up to four a cycle.
+// piece_reader: reads a feature map from the AI RAM and outputs it as dense bytes, up to four per cycle.
 //
-// How it works: the small arrays' result_reader, without places for words of the AI RAM. A read is
-// made for what the present bus word lacks, as far as it lies in one line and in one block of 16 bytes
-// (byte_walk); a word is read again for its next bytes. Of the four bytes from the first one on
-// each comes from the quarter that has it; a cycle later they are rotated to their place in the bus word,
-// which is in a ring of eight. Of a map of planes each read gives a byte. A register follows the ring: with the
-// bytes behind the last one zero, for the storage; a second one makes words of 64 bits for the host.
-// Handshake: begin_map, a pulse, takes the place of the map, and start in the next cycle the map,
-// whose size must be stable from there on. dest 0 sends 64-bit words to result_*, dest 1 bus words to
-// store_*. unload_req is held until unload_gnt, and the data of the word are taken READ cycles later.
-// done pulses after the last word was accepted. stop (level or pulse) ends everything at once.
+// How it works: result_reader for small arrays, without buffers for words of the AI RAM. A read covers
+// the missing bytes of the present bus word, as far as they lie in one line and in one block of 16 bytes
+// (byte_walk); a word is read again for its next bytes. Each of the four bytes from the first one on is
+// selected from its quarter of the word; a cycle later they are rotated to their lanes in the bus word,
+// which is in a ring of eight. Of a map of planes each read gives one byte. A register follows the ring:
+// for the storage, with the bytes behind the last one zeroed; for the host a second register builds words
+// of 64 bits.
+// Handshake: begin_map, a pulse, samples the start address, and start in the next cycle the map, whose
+// size must be stable from there on. dest 0 sends 64-bit words to result_*, dest 1 bus words to store_*.
+// unload_req is held until unload_gnt, and the word is sampled READ cycles later. done pulses after the
+// last word was accepted. stop (level or pulse) ends everything at once.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -24,8 +25,8 @@ module piece_reader #(
     input  wire         clk,
     input  wire         rst,
     input  wire         stop,
-    // map to send: first row, channels - 1, height - 1, width - 1; words of four planes, rows from a
-    // channel group to the next; where to
+    // map to send: first row, channels - 1, height - 1, width - 1; words of four planes, rows from one
+    // channel group to the next; destination
     input  wire         begin_map,
     input  wire         start,
     input  wire [ 14:0] base_row,
@@ -40,7 +41,7 @@ module piece_reader #(
     output wire [ 16:0] unload_word,
     input  wire         unload_gnt,
     input  wire [127:0] unload_data,
-    // the read that is made is the last one of its channel
+    // the present read is the last one of its channel
     output wire         chan_end,
     // to the result FIFO of the host
     output wire         result_valid,
@@ -55,11 +56,11 @@ module piece_reader #(
     output reg          done
 );
 
-  // ---- reads: bytes of the present bus word that were asked for, its place in the ring
+  // ---- reads: requested bytes of the present bus word, its index in the ring
   reg asking;
   reg [1:0] fill;
   reg [2:0] into;
-  // words of the ring before this one are there; the next one to leave
+  // words of the ring before this one are complete; the next one to leave
   wire [2:0] there;
   reg [2:0] from;
   wire [3:0] at;
@@ -68,8 +69,8 @@ module piece_reader #(
   wire [2:0] used = into - from;
   wire [2:0] fill_next = {1'b0, fill} + {1'b0, count_m1} + 3'd1;
   wire step = unload_req && unload_gnt;
-  // the word that grows has a place behind those that are used: seven at most, for one may be added
-  // between what room says and what it is of
+  // the word being filled has an entry behind those in use: seven at most, since one may be added before
+  // room reflects it
   reg room;
   always @(posedge clk) room <= used < 3'd6;
   assign unload_req = asking && room;
@@ -98,8 +99,8 @@ module piece_reader #(
       .last     (last)
   );
 
-  // ---- reads under way: quarter of the word for each byte modulo four, until it is there; rotation, bytes
-  // of the bus word (none without a read), place in the ring, a cycle more
+  // ---- reads in flight: quarter of the word for each byte modulo four, until data arrive; rotation,
+  // bytes of the bus word (none without a read), index in the ring, a cycle longer
   wire [3:0] first_lanes = 4'hF << fill;
   wire [3:0] last_lanes = ~(4'hE << (fill + count_m1));
   wire [7:0] quarters = {
@@ -150,10 +151,10 @@ module piece_reader #(
     end
   endgenerate
 
-  // ---- the way out: high follows the ring, low makes a pair of it for the host
+  // ---- output: high follows the ring, low pairs it for the host
   reg dest_now, high_valid, low_valid;
   reg [31:0] high, low;
-  wire over = !asking && used == 3'd0;  // everything has left the ring
+  wire over = !asking && used == 3'd0;  // the ring has drained
   wire final_word = !asking && used == 3'd1;
   wire pair = low_valid && (high_valid || over);
   wire go = high_valid && (dest_now ? store_ready : !low_valid || result_ready);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// piece_writer: writes the pixel stream (dense bytes, c, y, x order) into the AI RAM, up to four bytes a cycle.
+// piece_writer: writes the pixel stream (dense bytes, c, y, x order) to the AI RAM, up to four bytes per cycle.
 //
-// How it works: the small arrays' pixel_writer, without a byte ring and without a word of its own.
-// A bus word waits in a register. Each cycle takes of it what lies in one line and in one block of 16
-// bytes (byte_walk); the word is rotated to its place, and the byte enables choose the block's bytes.
-// So a bus word costs a cycle, and one more where a block or a line ends within it.
+// How it works: pixel_writer for small arrays, without a byte ring and without a word buffer. A bus word
+// waits in a register. Each cycle consumes its bytes within one line and one block of 16 bytes
+// (byte_walk); the word is rotated into position, and the byte enables select the block's bytes. So a bus
+// word costs a cycle, and one more where a block or a line ends within it.
 // Handshake: start (one cycle, ignored while busy) begins a map; pixel_ready only while busy, bytes
-// beyond the map wait for the next start. A piece is offered with load_req until the cycle with
-// load_gnt. done pulses after the last piece was accepted. stop (level or pulse) drops everything.
+// beyond the map wait for the next start. load_req and its piece are held until load_gnt. done pulses
+// after the last piece was accepted. stop (level or pulse) drops everything.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -41,14 +41,14 @@ module piece_writer (
     output reg          done
 );
 
-  // the map, registered on the way from the control to the walk
+  // the map, registered on its way to the walk
   reg [13:0] chans;
   reg [ 8:0] height;
   reg [ 9:0] width;
-  // begun: the walk is set up; filling: steps are to be taken; out_valid: a piece waits for its grant
+  // begun: the walk is set up; filling: steps remain; out_valid: a piece waits for its grant
   reg begun, filling, out_valid, out_last;
   reg [31:0] out_data;
-  // the bus word, the first byte of it that is still to be written, such bytes - 1
+  // the bus word, its first byte not yet written, such bytes - 1
   reg have;
   reg [31:0] beat;
   reg [1:0] from;
@@ -95,11 +95,11 @@ module piece_writer (
       .last     (last)
   );
 
-  // ---- byte i of the word goes to the bytes i + turn of each quarter, modulo four
+  // ---- byte i of the word goes to byte i + turn of each quarter, modulo four
   wire [ 1:0] turn = at[1:0] - from;
   wire [31:0] by_one = turn[0] ? {beat[23:0], beat[31:24]} : beat;
   wire [31:0] turned = turn[1] ? {by_one[15:0], by_one[31:16]} : by_one;
-  // bytes from the beginning of the quarter on where the piece begins, into the next one
+  // bytes from the start of the quarter in which the piece begins, into the next one
   wire [ 6:0] bytes = ~(7'h7E << count_m1) << at[1:0];
   wire [15:0] be;
   genvar g;

@@ -2,13 +2,13 @@
 //
 // pixel_writer: writes the pixel stream (dense bytes, c, y, x order) into words of the AI RAM.
 //
-// How it works: a byte gearbox aligns the stream to pieces of one bus word, which fill a word of
-// PATH bytes; a filled step of the row sequencer moves to the output register with its byte enables,
-// while the next one is being filled. Bytes of a row that no pixel covers are not touched. Of a path
-// of 128 bytes a row is half a word.
+// How it works: a byte gearbox aligns the stream to pieces of one bus word, which fill a word of PATH
+// bytes; a filled step of the row sequencer moves to the output register with its byte enables, while the
+// next one is being filled. Bytes of a row that no pixel covers are not written. With a path of 128 bytes
+// a row is half a word.
 // Handshake: start (one cycle, ignored while busy) begins a map; pixel_ready only while busy, bytes
-// beyond the map wait for the next start. A word is offered with load_req until the cycle with
-// load_gnt. done pulses after the last word was accepted. stop (level or pulse) drops everything.
+// beyond the map wait for the next start. load_req and its word are held until load_gnt. done pulses
+// after the last word was accepted. stop (level or pulse) drops everything.
 
 `resetall
 `timescale 1ns / 1ps
@@ -60,14 +60,14 @@ module pixel_writer #(
   localparam TAKE_W = $clog2(BW + 1);
   localparam [CW-1:0] BW_C = BW[CW-1:0];
 
-  // filling: steps are still to be taken from the sequencer; out_valid: a word waits for its grant
+  // filling: steps of the sequencer remain; out_valid: a word waits for its grant
   reg               filling;
   reg               out_valid;
   reg               out_last;
   reg  [   20-WB:0] out_word;
   reg  [  WORD-1:0] out_be;
   reg  [8*WORD-1:0] out_data;
-  // whole bus words of the present step that are there already
+  // complete bus words of the present step
   reg  [    WB-1:0] fill;
 
   wire              go = start && !busy;
@@ -129,7 +129,7 @@ module pixel_writer #(
   assign step = use_piece && final_piece;
   assign pixel_ready = filling && gb_ready;
 
-  // the word with the present piece put in
+  // the word with the present piece inserted
   wire [WB-1:0] slot = fill | {{(WB - 2) {1'b0}}, lane} << (4 - OW);
   wire [8*WORD-1:0] filled;
   genvar g;
@@ -146,7 +146,7 @@ module pixel_writer #(
     end
   endgenerate
 
-  // byte enables of the step, whose place and last byte are counted in blocks of 16 bytes
+  // byte enables of the step, whose offset and last byte are counted in blocks of 16 bytes
   wire [     5:0] last_byte = {lane, 4'd0} + {{(6 - WB) {1'b0}}, size_m1};
   wire [     3:0] from_block = 4'b1111 << lane;
   wire [     3:0] below_last = ~(4'b1111 << last_byte[5:4]);
@@ -204,7 +204,7 @@ module pixel_writer #(
   endgenerate
   assign busy = filling || out_valid;
 
-  // a narrow word has fewer blocks than four; the map is one thing here
+  // a narrow word has fewer than four blocks; channels do not matter here
   wire unused = &{1'b0, chan_end, from_block, upto_last, below_last};
 
   generate

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plane_sequencer: walks a map whose channels are four planes each, byte by byte of its sums.
+// plane_sequencer: walks a map whose channels are four planes each, in the byte order of its 32-bit sums.
 //
-// How it works: as row_sequencer, but a step takes a quarter of a word, and each quarter is taken of the
-// four planes of its channel before the next one. Planes are channels of the layout: four share a row,
-// two do, or each has rows of its own, apart rows from one group to the next. The rows of a channel's
-// planes follow each other, so the next channel begins behind the last row of the fourth plane.
-// Handshake: start takes a map; the outputs describe the present step; next goes on.
+// How it works: as row_sequencer, but a step is a quarter of a word, read from each of the four planes of
+// its channel before the next quarter. Planes are channels of the layout: four share a row, two do, or
+// each has its own rows, `apart` rows from one group to the next. The rows of a channel's planes are
+// consecutive, so the next channel begins behind the last row of the fourth plane.
+// Handshake: start loads a map; the outputs describe the present step; next advances.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,17 +19,17 @@ module plane_sequencer #(
 ) (
     // clock
     input  wire           clk,
-    // start with a new map: first row, channels - 1, height - 1, width - 1, rows of a channel group
+    // start of a new map: first row, channels - 1, height - 1, width - 1, rows of a channel group
     input  wire           start,
     input  wire [   14:0] base_row,
     input  wire [    9:0] chans_m1,
     input  wire [    8:0] height_m1,
     input  wire [    9:0] width_m1,
     input  wire [   13:0] apart,
-    // go to the next step
+    // advance to the next step
     input  wire           next,
-    // present step: word, quarter of it, plane, bytes that the four planes give - 1, last of its
-    // channel, of the map
+    // present step: word, quarter of it, plane, bytes of all four planes - 1, last of its channel, of the
+    // map
     output wire [20-PB:0] word,
     output wire [    1:0] piece,
     output reg  [    1:0] plane,
@@ -41,7 +41,7 @@ module plane_sequencer #(
   localparam QB = PB - 2;  // log2 of the pixels of a step
   localparam [9:0] STEP = PATH[9:0] >> 2;
 
-  // row of the present step; of its line in plane 0; place in the row; rows between planes
+  // row of the present step; of its line in plane 0; offset in the row; rows between planes
   reg [14:0] row;
   reg [14:0] row_0;
   reg [5:0] x;
@@ -50,7 +50,7 @@ module plane_sequencer #(
   reg [8:0] height;
   reg [8:0] line_left;
   reg [9:0] width;
-  // pixels of the present line from this step on, minus one
+  // remaining pixels of the present line, minus one
   reg [9:0] rest;
 
   wire by_four = width[9:4] == 6'd0;  // planes in a row

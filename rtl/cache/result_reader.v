@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// result_reader: reads a feature map from the AI RAM and emits it as dense bytes, c, y, x order.
+// result_reader: reads a feature map from the AI RAM and outputs it as dense bytes, c, y, x order.
 //
-// How it works: the row sequencer asks for words of PATH bytes, as long as there is a place for one
-// more. They go into the places in turn: one is cut into bus words, the others wait. Whether there is
-// a place is known from registers, so a word that gives its place up is missed for three cycles: three
-// places for words that may last for one cycle, two for those of 64 bytes. A line begins at a multiple
-// of 16 bytes, so the bus words of it are whole ones of its word; nothing is shifted. They go through
-// a byte gearbox, which closes the gaps between the lines. The last word is zero padded. Of a path of
-// 128 bytes a row is half a word. Of a map of words a place is filled by four reads, one of each plane:
-// byte k of four is that of plane k.
-// Handshake: start (one cycle, ignored while busy) begins a map; dest 0 sends 64-bit words to
-// result_*, dest 1 bus words to store_*. unload_req is held until unload_gnt, and the data of the
-// word are taken in the next cycle. done pulses after the last word was accepted. stop (level or
-// pulse) ends everything at once.
+// How it works: the row sequencer requests words of PATH bytes while a buffer is free. The buffers are
+// filled in turn: one is cut into bus words, the others wait. Free buffers are tracked in registers, so a
+// released one is unavailable for three cycles: three buffers for words that may last one cycle, two for
+// those of 64 bytes. A line begins at a multiple of 16 bytes, so its bus words are aligned in the word;
+// nothing is shifted. They pass a byte gearbox, which closes the gaps between the lines. The last word is
+// zero padded. With a path of 128 bytes a row is half a word. For a map of words a buffer is filled by
+// four reads, one of each plane: byte k of four is that of plane k.
+// Handshake: start (one cycle, ignored while busy) begins a map; dest 0 sends 64-bit words to result_*,
+// dest 1 bus words to store_*. unload_req is held until unload_gnt, and the word is sampled in the next
+// cycle. done pulses after the last word was accepted. stop (level or pulse) ends everything at once.
 
 `resetall
 `timescale 1ns / 1ps
@@ -31,8 +29,8 @@ module result_reader #(
     input  wire              clk,
     input  wire              rst,
     input  wire              stop,
-    // map to send: first row, channels - 1, height - 1, width - 1; words of four planes, rows from a
-    // channel group to the next; where to
+    // map to send: first row, channels - 1, height - 1, width - 1; words of four planes, rows from one
+    // channel group to the next; destination
     input  wire              start,
     input  wire [      14:0] base_row,
     input  wire [       9:0] chans_m1,
@@ -46,7 +44,7 @@ module result_reader #(
     output wire [   20-PB:0] unload_word,
     input  wire              unload_gnt,
     input  wire [8*PATH-1:0] unload_data,
-    // the read that is made is the last one of its channel
+    // the present read is the last one of its channel
     output wire              chan_end,
     // to the result FIFO of the host
     output wire              result_valid,
@@ -72,23 +70,23 @@ module result_reader #(
   localparam WORD = (PATH > 64) ? 64 : PATH;
   localparam WB = $clog2(WORD);
   localparam SLOTS = WORD / BW;
-  // places for words: 2 or 3
+  // word buffers: 2 or 3
   localparam PLACES = (WORD < 64) ? 3 : 2;
   localparam [PLACES-1:0] PLACE_0 = 1;
   localparam [SLOTS-1:0] SLOT_0 = 1;
   localparam [CW-1:0] BW_C = BW[CW-1:0];
   localparam [LVL_W-1:0] BUS_L = BW[LVL_W-1:0];
   localparam [LVL_W-1:0] HOST_L = 8;
-  // what is known of a step: last of the map, bytes of its last bus word - 1, block of 16 bytes where
-  // it begins, bus words - 1 (WB bits hold them)
+  // properties of a step: last of the map, bytes of its last bus word - 1, first block of 16 bytes, bus
+  // words - 1 (WB bits hold them)
   localparam INFO_W = 1 + OW + 2 + WB;
 
   // -------------------------------------------------------------------------------------------
-  // reading: one word may be on its way, others may wait, in order; cut_*: the one at work
+  // reading: one word may be in flight, others pending, in order; cut_*: the one being cut
   // -------------------------------------------------------------------------------------------
   reg               dest_now;
   reg               asking;
-  // as many bits as places are taken, each from the grant of its word on
+  // one bit per buffer in use, each from the grant of its word on
   reg  [PLACES-1:0] taken;
   reg               flight;
   reg  [INFO_W-1:0] flight_info;
@@ -100,7 +98,7 @@ module result_reader #(
   reg               cut_last;
   reg  [    OW-1:0] cut_size;
   reg  [    WB-1:0] cut_left;
-  // the places, a bit for each: where the next word goes, which one is at work
+  // the buffers, one-hot: target of the next word, the one being cut
   reg  [PLACES-1:0] into;
   reg  [PLACES-1:0] from;
 
@@ -159,10 +157,10 @@ module result_reader #(
   assign size_m1 = words_now ? words_size : map_size;
   assign last = words_now ? words_last : map_last;
   assign chan_end = step && (words_now ? words_chan_end : map_chan_end);
-  // the step takes a place, fills it
+  // the step reserves a buffer, fills it
   wire opens = step && (!words_now || plane == 2'd0);
   wire fills = !words_now || plane == 2'd3;
-  reg  landed;  // with the word on its way a place is full
+  reg  landed;  // the word in flight completes a buffer
   reg [1:0] piece_q, plane_q;
   always @(posedge clk) begin
     if (go) words_now <= words;
@@ -223,8 +221,8 @@ module result_reader #(
 
   wire [INFO_W-1:0] next_info = wait_valid ? wait_info : flight_info;
 
-  // a word goes straight to work when nothing is in front of it; one on its way has a place, so that
-  // nothing is behind another one then
+  // a word is cut at once when none is ahead of it; a word in flight has a buffer, so no further word is
+  // queued then
   always @(posedge clk) begin
     if (rst || stop) begin
       wait_valid   <= 1'b0;
@@ -263,8 +261,8 @@ module result_reader #(
 
   wire [2*WORD-1:0] quarter = row_data[2*WORD*piece_q+:2*WORD];
 
-  // all places side by side, and the bus word of them that is next: one bit for each, as a wide choice
-  // is fast and small that way
+  // all buffers in parallel, and their next bus words: one-hot selection, because a wide multiplexer is
+  // fast and small that way
   wire [8*PLACES*WORD-1:0] held;
   reg [PLACES*SLOTS-1:0] pick;
   wire [WB-1:0] next_slot = {{(WB - 2) {1'b0}}, next_info[WB+:2]} << (4 - OW);
@@ -310,7 +308,7 @@ module result_reader #(
   wire [ LVL_W-1:0] avail;
   wire [  8*OB-1:0] window;
   wire [TAKE_W-1:0] take;
-  // everything is in the gearbox
+  // the gearbox holds all remaining bytes
   reg               tail;
 
   byte_gearbox #(

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// row_sequencer: walks through a feature map in the AI RAM in c, y, x order, word by word.
+// row_sequencer: walks a feature map in the AI RAM in c, y, x order, word by word.
 //
-// How it works: rows of 64 bytes (docs/kpu.md section 2.2); width <= 16: four channels share a row,
-// 16 bytes each; width <= 32: two channels, 32 bytes each; wider: a line takes ceil(width / 64) rows
-// of one channel. A word is PATH bytes of a row. A step is the piece of one line of one channel that
-// lies in one word. Its place is counted in blocks of 16 bytes.
-// Handshake: start loads a map; word, lane, size_m1, chan_end, last describe the present step; next goes on.
+// How it works: rows of 64 bytes (docs/kpu.md section 2.2); width <= 16: four channels share a row, 16
+// bytes each; width <= 32: two channels, 32 bytes each; wider: a line has ceil(width / 64) rows of one
+// channel. A word is PATH bytes of a row. A step is the part of one line of one channel that lies in one
+// word. Its offset is counted in blocks of 16 bytes.
+// Handshake: start loads a map; word, lane, size_m1, chan_end, last describe the present step; next
+// advances.
 
 `resetall
 `timescale 1ns / 1ps
@@ -15,20 +16,20 @@
 module row_sequencer #(
     // bytes of a word: 16, 32 or 64
     parameter PATH = 64,
-    // width of a channel's number
+    // width of a channel index
     parameter CHAN = 10,
     // derived, not to be set
     parameter PB   = $clog2(PATH)
 ) (
     // clock
     input  wire            clk,
-    // start with a new map: first row, channels - 1, height - 1, width - 1
+    // start of a new map: first row, channels - 1, height - 1, width - 1
     input  wire            start,
     input  wire [    14:0] base_row,
     input  wire [CHAN-1:0] chans_m1,
     input  wire [     8:0] height_m1,
     input  wire [     9:0] width_m1,
-    // go to the next step
+    // advance to the next step
     input  wire            next,
     // present step: word, first byte in it in units of 16, bytes - 1, last of its channel, of the map
     output wire [ 20-PB:0] word,
@@ -40,11 +41,11 @@ module row_sequencer #(
 
   localparam [9:0] PATH_C = PATH[9:0];
   localparam [9-PB:0] ONE_WORD = 1;
-  // blocks of a word; bits of a block's number that are inside a word
+  // blocks of a word; bits of a block index that are inside a word
   localparam [2:0] BLOCKS = PATH_C[6:4];
   localparam [1:0] INSIDE = BLOCKS[1:0] - 2'd1;
 
-  // row and block of the present step; row of the group of channels, block where its line begins
+  // row and block of the present step; row of the group of channels, first block of its line
   reg  [    14:0] row;
   reg  [     1:0] block;
   reg  [    14:0] group_row;
@@ -53,7 +54,7 @@ module row_sequencer #(
   reg  [     8:0] height;
   reg  [     8:0] line_left;
   reg  [     9:0] width;
-  // bytes of the present line from this step on, minus one
+  // remaining bytes of the present line, minus one
   reg  [     9:0] rest;
   // they lie in one word
   reg             line_end;

@@ -1,10 +1,10 @@
-  // Properties of row_sequencer. The walk is counted beside it, in channels, lines and bytes.
+  // Properties of row_sequencer, against a second count of channels, lines and bytes.
   localparam [10:0] F_PATH = PATH;
   (* anyconst *) reg [15:0] f_depth;  // rows of the AI RAM
   (* anyseq *) reg [13:0] f_any;
   reg [13:0] f_rows;  // rows of a group of channels
   reg [15:0] f_above;  // rows of the lines above this one
-  reg f_on = 1'b0;  // a map was begun and is not over
+  reg f_on = 1'b0;  // a map is in progress
   reg [14:0] f_base;
   reg [10:0] f_width;
   reg [14:0] f_chans;
@@ -46,19 +46,19 @@
   end
 
   always @(posedge clk) begin
-    //: A line takes 15 rows at most: the layer decoder refuses others.
+    //: A line has 15 rows at most: the layer decoder refuses others.
     if (start) line_legal : assume (width_m1 < 960);
-    //: There is a step when the next one is asked for.
+    //: next comes only while a step is there.
     if (next && !start) step_there : assume (f_on);
-    //: A group of channels has as many rows as its lines, which is how layer_decode multiplies.
+    //: The rows of a group of channels are those of its lines, a product of layer_decode.
     if (f_on) rows_of_lines : assume (f_above + f_line <= f_rows &&
         (f_y != f_height - 10'd1 || f_above + f_line == f_rows));
-    //: The rows of each group of channels that the map has lie in the AI RAM, of up to 32768 rows.
+    //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows.
     if (f_on) map_inside : assume (f_base + f_group + f_rows <= f_depth && f_depth <= 32768);
     if (f_on) begin
-      //: Each step is where docs/kpu.md has this channel, line and byte.
+      //: Each step addresses its channel, line and byte as docs/kpu.md specifies.
       place_of_step : assert ({word, {PB{1'b0}}} + {lane, 4'd0} == {f_row[14:0], f_off[5:0]});
-      //: No step is outside the rows of its group of channels, so none is outside the map and the AI RAM.
+      //: No step is outside the rows of its group of channels, hence none outside the map and the AI RAM.
       inside : assert (word >> (6 - PB) >= f_base + f_group && word >> (6 - PB) < f_base + f_group + f_rows &&
           word >> (6 - PB) < f_depth);
       //: A step is a word, or the rest of the line; it does not cross the end of its word.
@@ -66,14 +66,14 @@
           {lane, 4'd0} + size_m1 < F_PATH);
       //: The last step is the end of the last line of the last channel.
       ends_last : assert (last == (f_chan_end && f_c == f_chans - 15'd1));
-      //: (invariant) Channel, line and byte are those of the map.
+      //: (invariant) Channel, line and byte lie within the map.
       counted : assert (f_c < f_chans && f_chans <= 15'd1 << CHAN && f_y < f_height && f_height <= 512 && f_x < f_width &&
           f_width <= 960 && (f_x & (F_PATH - 11'd1)) == 0);
-      //: (invariant) What is left of channels, lines and bytes.
+      //: (invariant) Remaining channels, lines and bytes.
       left : assert (chan_left == f_chans - f_c - 15'd1 && line_left == f_height - f_y - 10'd1 &&
           rest == f_left - 11'd1 && line_end == f_line_end && height == f_height - 10'd1 &&
           width == f_width - 11'd1);
-      //: (invariant) Where the group of channels and the line begin.
+      //: (invariant) Start of the group of channels and of the line.
       begins : assert (f_group <= 32768 && group_row == f_base + f_group && line_block == (f_sub * f_pitch) >> 4 &&
           row == f_row && block == f_off[5:4]);
     end

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// weight_route: sends a request for weights to the bus, or to the reader of kept rows.
+// weight_route: routes a request for weights to the bus, or to the reader of kept rows.
 //
-// How it works: weights that the AI RAM keeps come from there, all others from the storage.
-// Handshake: valid/ready, combinational; kept stays until the request is taken.
+// How it works: kept weights come from the AI RAM, all others from the storage.
+// Handshake: valid/ready, combinational; kept is held until the request is accepted.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -2,16 +2,15 @@
 //
 // fp16_lane: the exact sum of products of float16 numbers.
 //
-// How it works: a product of two mantissas comes as two products of the array's multipliers, of
-// the lower eight and the upper three bits of one of them. Their sum, 22 bits, is moved to its
-// place in a fixed-point number whose last bit is 2^-48, the least that a product can have, and
-// added to 96 bits: the largest product is below 2^32, so 2^15 of them fit. Nothing is lost, so
-// the order does not matter. The addition is made in two halves, a cycle apart. Infinities and NaN
-// only set two bits, which stay for the rest of the sum: something is +infinity, something is
-// -infinity; NaN is both. After the last product the sum goes to a holding register, from which
-// the lanes shift their sums out while the next ones grow.
-// Handshake: none, a fixed pipeline: `valid`, `first` and `last` say at each of its stages what is
-// there. The sum is held from the cycle after last[1] on.
+// How it works: a product of two mantissas arrives as two products of the array's multipliers, of the
+// lower eight and the upper three bits of one mantissa. Their 22-bit sum is shifted into a fixed-point
+// number whose LSB weighs 2^-48, the smallest product, and added to a 96-bit accumulator: the largest
+// product is below 2^32, so 2^15 of them fit. No bit is lost, so the order does not matter. The addition
+// is split into two halves, a cycle apart. Infinities and NaN only set two sticky bits for the rest of
+// the sum: a +infinity occurred, a -infinity occurred; NaN sets both. After the last product the sum
+// moves to a holding register, from which the lanes shift out their sums while the next ones accumulate.
+// Handshake: none, a fixed pipeline: `valid`, `first` and `last` describe the content of each stage. The
+// sum is held from the cycle after last[1] on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,24 +18,25 @@
 module fp16_lane (
     // clock
     input  wire        clk,
-    // the product's place, 2^-48 being 0, its sign, what it is if not finite: bit 0 +, bit 1 -
+    // shift of the product, 0 for 2^-48; its sign; kind if not finite: bit 0 +infinity, bit 1 -infinity
     input  wire [18:0] low,
     input  wire [13:0] high,
     input  wire [ 4:0] exponent_a,
     input  wire [ 4:0] exponent_b,
     input  wire        negative,
     input  wire [ 1:0] special,
-    // low half, high half: a product is there, the first of a sum; the halves of the sum are to be held
+    // low half, high half: a product is valid, first of a sum; move the halves of the sum to the holding
+    // register
     input  wire [ 1:0] valid,
     input  wire [ 1:0] first,
     input  wire [ 1:0] last,
-    // the holding registers move on
+    // the holding registers shift
     input  wire        shift,
     input  wire [97:0] next,
     output wire [97:0] sum
 );
 
-  // ---- the product, and how far it is moved
+  // ---- the product and its shift
   reg [21:0] product;
   reg [ 5:0] by;
   always @(posedge clk) begin
@@ -44,7 +44,7 @@ module fp16_lane (
     by      <= {1'b0, exponent_a} + {1'b0, exponent_b} - 6'd2;
   end
 
-  // ---- by up to 15, then by a multiple of 16
+  // ---- shift by up to 15, then by a multiple of 16
   reg  [36:0] fine;
   reg  [ 1:0] coarse;
   reg  [79:0] placed;
@@ -55,12 +55,12 @@ module fp16_lane (
     placed <= moved[79:0];
   end
 
-  // sign and kind go along
+  // sign and kind travel along
   reg [2:0] tag_1, tag_2, tag_3;
   always @(posedge clk) {tag_1, tag_2, tag_3} <= {{negative, special}, tag_1, tag_2};
   wire minus = tag_3[2];
 
-  // ---- the sum: lower half, a cycle later the upper one
+  // ---- the sum: lower half, the upper half a cycle later
   reg [47:0] sum_low, sum_high;
   reg carry, minus_q;
   reg [1:0] kind, kind_q;
@@ -80,7 +80,7 @@ module fp16_lane (
     else {sum_high, kind} <= {sum_high, kind};
   end
 
-  // ---- held, and on its way out
+  // ---- holding registers
   reg [47:0] held_low;
   reg [49:0] held_high;
   always @(posedge clk) begin

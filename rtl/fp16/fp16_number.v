@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fp16_number: takes a float16 apart.
+// fp16_number: unpacks a float16.
 //
-// How it works: the number is mantissa * 2^(exponent - 25), with the hidden bit in the mantissa,
-// which a subnormal one has not; its exponent is 1. Infinities and NaN are told beside; what their
-// mantissa gives does not matter.
+// How it works: the number is mantissa * 2^(exponent - 25), with the hidden bit in the mantissa; a
+// subnormal number has no hidden bit, and exponent 1. Infinities and NaN are flagged separately; their
+// mantissa is a don't-care.
 // Handshake: none, combinational.
 `resetall
 `timescale 1ns / 1ps

@@ -2,24 +2,23 @@
 //
 // fp16_round: rounds an exact sum once, to nearest even, to float32 or float16.
 //
-// How it works: sign and magnitude first, in two halves. Then the leading one is moved to the top,
-// in seven steps of halving. A float16 below 2^-14 has its last bit at 2^-24 whatever comes first:
-// a one that is put in at 2^-14 stops the search there, and is taken away again. What lies behind
-// the last bit rounds; exponent and mantissa are one number to which a one is added, so that a
-// carry makes the next exponent, and the largest ones infinity. A sum of zero is +0, all NaN are
-// one.
-// Handshake: six stages that move on with `move`.
+// How it works: first sign and magnitude, in two halves. Then the leading one is normalized to the top,
+// in seven halving steps. A float16 below 2^-14 has its LSB at 2^-24 whatever its leading one: a one
+// inserted at 2^-14 stops the search there, and is removed again. The bits below the LSB round; exponent
+// and mantissa are one number to which a one is added, so that a carry gives the next exponent, and the
+// largest numbers overflow to infinity. A zero sum is +0, all NaN have the same code.
+// Handshake: six stages that advance with `move`.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module fp16_round (
-    // clock; all stages move on
+    // clock; all stages advance
     input  wire        clk,
     input  wire        move,
     // float32, not float16: the same for a whole layer
     input  wire        wide,
-    // sum in units of 2^-48; bits 97:96: something is -infinity, +infinity
+    // sum in units of 2^-48; bits 97:96: a -infinity, a +infinity occurred
     input  wire [97:0] sum,
     // the number, a float16 in the lower half
     output reg  [31:0] value
@@ -41,7 +40,7 @@ module fp16_round (
     end
   end
 
-  // ---- the leading one to the top
+  // ---- normalize
   wire below = !wide && high_2 == 48'd0 && low_2[47:34] == 14'd0;
   wire [95:0] marked = {high_2, low_2[47:35], low_2[34] || below, low_2[33:0]};
   wire by_64 = marked[95:32] == 64'd0;
@@ -78,7 +77,7 @@ module fp16_round (
   end
 
   // ---- exponent and mantissa as one number; the hidden bit adds one to the exponent
-  wire none = !top_5[95];  // float32 only: the one that is put in is there
+  wire none = !top_5[95];  // float32 only: a float16 has the inserted one
   wire [6:0] left = 7'd61 - up_5;  // of a float16: exponent less one
   wire [7:0] left_32 = 8'd173 - {1'b0, up_5};
   wire half = wide ? top_5[71] : top_5[84];

@@ -2,11 +2,11 @@
 //
 // fp16_share: lends multipliers of the array to a product of float16 matrices.
 //
-// How it works: a lane takes two units of a cascade, 2p and 2p + 1: the lower eight and the upper
-// three bits of B's mantissa, both times A's mantissa. So the nine units of a cascade serve four
-// lanes, and all cascades of a kernel module, which share their weights, lanes of one row.
-// Products are taken behind their registers, before the cascade adds them up. While the layer is
-// another one the operands pass.
+// How it works: a lane uses two units of a cascade, 2p and 2p + 1: the lower eight and the upper three
+// bits of B's mantissa, both times A's mantissa. So the nine units of a cascade serve four lanes, and all
+// cascades of a kernel module, which share their weights, serve lanes of one row. Products are tapped
+// behind their registers, before the cascade adds them up. In other layers the operands of the array pass
+// unchanged.
 // Handshake: none, combinational.
 `resetall
 `timescale 1ns / 1ps
@@ -23,12 +23,12 @@ module fp16_share #(
     // derived, not to be set: cascades
     parameter L     = N_Y * N_Z
 ) (
-    // the layer at work is a product of float16 matrices; mantissas are there
+    // the active layer is a product of float16 matrices; mantissas are valid
     input  wire                lends,
     input  wire                lend_valid,
     input  wire [ 11*ROWS-1:0] lend_a,
     input  wire [ 11*COLS-1:0] lend_b,
-    // operands of the array: of the other layers, of all
+    // operands of the array: those of other layers, the selected ones
     input  wire [     9*L-1:0] own_valid,
     input  wire [   9*L*8-1:0] own_pixel,
     input  wire [9*N_Z*16-1:0] own_weight,

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fp16_steps: the steps of a product of float16 matrices, and the rows of weights that they read.
+// fp16_steps: generates the steps of a product of float16 matrices, and the weight rows they read.
 //
-// How it works: a step takes a word of B and a number of each of ROWS rows of A, and adds a
-// product in every lane. The nest is group of rows of A > group of columns > k. Weights lie in the
-// weight buffer as those of a 1x1 convolution: row s of a group of N_Z channels holds nine
-// columns, number k of a row of A in column k mod 9 of row k / 9. The rows of the ring are used
-// again for each group of columns, and for each part of ROWS channels, then released. The last
-// step of a group of columns waits until the sums of the group before have left the holding
-// registers.
-// Handshake: start with a stable descriptor and the ring's row of the layer; step is
-// combinational. skip gives the rows up to skip_to back. running until the last step is made, done
-// a cycle later.
+// How it works: a step consumes a word of B and one number of each of ROWS rows of A, and adds a product
+// in every lane. The loop nest is group of rows of A > group of columns > k. Weights lie in the weight
+// buffer as those of a 1x1 convolution: row s of a group of N_Z channels holds nine columns, number k of
+// a row of A in column k mod 9 of row k / 9. The ring's rows are reused for each group of columns, and
+// for each part of ROWS channels, then released. The last step of a group of columns waits until the sums
+// of the previous group have left the holding registers.
+// Handshake: start with a stable descriptor and the layer's first ring row; step is combinational. skip
+// releases the rows up to skip_to. running is high until the last step, done pulses a cycle later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module fp16_steps #(
-    // rows of A at a time, output channels of the array, rows of the weight buffer
+    // rows of A processed together, output channels of the array, rows of the weight buffer
     parameter ROWS      = 1,
     parameter N_Z       = 4,
     parameter WBUF_ROWS = 1024,
@@ -38,25 +36,25 @@ module fp16_steps #(
     input  wire [          13:0] group_last,
     output reg                   running,
     output reg                   done,
-    // rows of the weight buffer: of the layer, complete, given back
+    // rows of the weight buffer: first of the layer, filled, released
     input  wire [        WW-1:0] ring_row,
     input  wire [        WW-1:0] wrow_filled,
     output wire                  skip,
     output wire [        WW-1:0] skip_to,
-    // a word of B is there; sums are held
+    // a word of B is valid; sums are held
     input  wire                  word_valid,
     input  wire                  held,
-    // a step: the first, the last of its group; column and row of the weights, part of the channels
+    // a step: first, last of its group; column and row of the weights, part of the channels
     output wire                  step,
     output wire                  first,
     output wire                  last,
     output reg  [           8:0] column,
     output wire [        WA-1:0] wrow,
     output reg  [        SW-1:0] part,
-    // place: group of rows of A, group of columns
+    // position: group of rows of A, group of columns
     output reg  [          10:0] a_at,
     output reg  [          13:0] group_at,
-    // why no step was made
+    // reason for a missing step
     output wire                  wait_tile,
     output wire                  wait_weight,
     output wire                  wait_output
@@ -71,7 +69,7 @@ module fp16_steps #(
   reg at_first;
   wire [13:0] k_top = desc[`DESC_C] - 14'd1;
 
-  // rows that are there, less the one in use, less one: not negative
+  // filled rows behind the one in use, less one: not negative
   wire [WW-1:0] more = wrow_filled + ~row;
   wire row_there = !more[WW-1];
   assign first = at_first;
@@ -82,7 +80,7 @@ module fp16_steps #(
   assign wait_output = running && word_valid && row_there && last && held;
   assign step = running && word_valid && row_there && !(last && held);
 
-  wire group_end = step && last && group_at == group_last;  // a group of rows of A is done
+  wire group_end = step && last && group_at == group_last;  // a group of rows of A is complete
   wire task_end = group_end && a_at == a_last;
   wire ring_end = group_end && (part == PART_LAST || a_at == a_last);
   assign skip = ring_end;

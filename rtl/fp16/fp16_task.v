@@ -3,23 +3,21 @@
 // fp16_task: products of float16 matrices, each element the exact sum of its products, rounded
 // once.
 //
-// How it works: output-stationary, with multipliers that the array lends. A step takes COLS
-// columns of a row of B from the AI RAM (fp16_walk) and a number of each of ROWS rows of A from
-// the weight buffer, and COLS * ROWS lanes add a product each (fp16_lane). After the last step of
-// a group the sums are held, and rounded (fp16_round) and written (fp16_write) while the next
-// group grows. fp16_steps makes the steps; the numbers are taken apart once for each row and
-// column, not in every lane.
-// Handshake: start with the descriptor of a product, which stays, and the row of its weights, which
-// does not; busy until the last word is written, done when the last step is made. Weights follow
-// column_re by a cycle. Mantissas leave two cycles after a step, with lend_valid; products come
-// back two cycles later.
+// How it works: output-stationary, with multipliers borrowed from the array. A step consumes COLS columns
+// of a row of B from the AI RAM (fp16_walk) and a number of each of ROWS rows of A from the weight
+// buffer, and COLS * ROWS lanes add a product each (fp16_lane). After the last step of a group the sums
+// are held, rounded (fp16_round) and written (fp16_write) while the next group accumulates. fp16_steps
+// generates the steps; numbers are unpacked once per row and column, not in every lane.
+// Handshake: start with the descriptor of a product, which is held, and the row of its weights, which is
+// not; busy until the last word is written, done after the last step. Weights follow column_re by a
+// cycle. Mantissas leave two cycles after a step, with lend_valid; products return two cycles later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module fp16_task #(
-    // products at a time; bytes of a word of the AI RAM
+    // products per step; bytes of a word of the AI RAM
     parameter LANES     = 8,
     parameter PATH      = 16,
     // cycles from a grant of the AI RAM to the data of the read
@@ -28,7 +26,7 @@ module fp16_task #(
     parameter N_Y       = 2,
     parameter N_Z       = 4,
     parameter WBUF_ROWS = 1024,
-    // derived, not to be set: columns and rows of a group, bits of a byte's number, widths of weight rows
+    // derived, not to be set: columns and rows of a group, bits of a byte index, widths of weight rows
     parameter MOST      = (PATH > 64) ? 32 : PATH / 2,
     parameter COLS      = (LANES < MOST) ? LANES : MOST,
     parameter ROWS      = LANES / COLS,
@@ -52,8 +50,8 @@ module fp16_task #(
     output wire                      writeback_req,
     output wire [`ROWWRITE_BITS-1:0] writeback,
     input  wire                      writeback_gnt,
-    // weight buffer: row at which the layer begins, with start; rows complete, given back; columns to
-    // read, their row, all weights
+    // weight buffer: first row of the layer, with start; rows filled, released; columns to read, their
+    // row, all weights
     input  wire [            WW-1:0] ring_row,
     input  wire [            WW-1:0] wrow_filled,
     output wire                      skip,
@@ -61,12 +59,13 @@ module fp16_task #(
     output wire [               8:0] column_re,
     output wire [            WA-1:0] wrow,
     input  wire [      9*N_Z*16-1:0] weights,
-    // array: mantissas of A and B that it multiplies, products of the lanes
+    // array: mantissas of A and B to multiply, products of the lanes
     output wire                      lend_valid,
     output wire [       11*ROWS-1:0] lend_a,
     output wire [       11*COLS-1:0] lend_b,
     input  wire [      33*LANES-1:0] products,
-    // for the counters: a step was made, why not; its multiplications, 8 bits a column of the array
+    // for the counters: a step was made, else the reason; its multiplications, 8 bits per column of the
+    // array
     output wire                      issued,
     output wire                      wait_tile,
     output wire                      wait_weight,
@@ -82,12 +81,12 @@ module fp16_task #(
   localparam integer PARTS = N_Z / ROWS;
   localparam integer SW = (PARTS > 1) ? $clog2(PARTS) : 1;
 
-  // ---- counts of the layer, in the cycle after its start
+  // ---- counts of the layer, a cycle after its start
   reg starts;
   reg [10:0] a_last;
   reg [13:0] group_last;
   reg [20:0] row_bytes;
-  reg [WW-1:0] ring;  // where the weights begin is told in the cycle of the start alone
+  reg [WW-1:0] ring;  // the first row is valid only in the cycle of the start
   wire [19:0] b_bytes = (desc[`DESC_H] == 10'd1) ? {9'd0, desc[`DESC_W]} : {desc[`DESC_ICS], 6'd0};
   wire [19:0] b_top = b_bytes - 20'd1;
   wire [10:0] a_top = desc[`DESC_O] - 11'd1;
@@ -170,7 +169,7 @@ module fp16_task #(
       .wait_output(wait_output)
   );
 
-  // ---- what is at which stage: bit n is n + 1 cycles behind the step
+  // ---- contents of the stages: bit n is n + 1 cycles behind the step
   reg [7:0] valid_q, first_q;
   reg [8:0] last_q;
   always @(posedge clk) begin
@@ -184,7 +183,7 @@ module fp16_task #(
   end
   always @(posedge clk) first_q <= {first_q[6:0], first};
 
-  // ---- the operands: a word of B, and of a column of weights those of a part of the channels
+  // ---- operands: a word of B, and from a column of weights those of one part of the channels
   reg [8:0] column_q;
   reg [SW-1:0] part_q;
   reg [16*COLS-1:0] word_1, word_2;
@@ -213,7 +212,7 @@ module fp16_task #(
   end
   assign lend_valid = valid_q[1];
 
-  // ---- taken apart; exponents and kinds wait two cycles for the products
+  // ---- unpacked; exponents and kinds wait two cycles for the products
   wire [5*ROWS-1:0] exponent_a;
   wire [5*COLS-1:0] exponent_b;
   wire [4*ROWS-1:0] kind_a;  // negative, NaN, infinite, zero
@@ -254,7 +253,7 @@ module fp16_task #(
     end
   endgenerate
 
-  // ---- lanes; the holding registers of a lane take those ROUNDS lanes behind it
+  // ---- lanes; the holding registers of a lane shift in from the lane ROUNDS behind it
   wire shift;
   wire [98*(LANES+ROUNDS)-1:0] sums;
   assign sums[98*LANES+:98*ROUNDS] = {98 * ROUNDS{1'b0}};
@@ -283,7 +282,7 @@ module fp16_task #(
     end
   endgenerate
 
-  // ---- sums leave: held from the last step on, until all were shifted out
+  // ---- drain: sums are held from the last step on, until all are shifted out
   reg leaves;
   reg [5:0] left;
   wire move;
@@ -342,7 +341,7 @@ module fp16_task #(
   );
   assign busy = starts || write_busy;
 
-  // ---- multiplications of a step: lanes that there are, counted in the column of their lower half
+  // ---- multiplications of a step: existing lanes, counted in the column of their lower half
   localparam integer L = N_Y * N_Z;
   wire [10:0] rows_there = desc[`DESC_O] - (a_at << RB);
   wire [19:0] bytes_there = b_bytes - ({6'd0, group_at} << GB);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fp16_walk: reads B, a matrix of float16 that lies in the AI RAM row by row, group by group.
+// fp16_walk: reads B, a float16 matrix stored row by row in the AI RAM, group by group.
 //
-// How it works: rows of B are channels of a map, whose layout makes them follow each other at a
-// fixed distance of 16, 32 or a multiple of 64 bytes. A group is some columns; the walk is group
-// of rows of A > group of columns > row of B, so that B is read once for each group of rows of A.
-// As in pool_walk the next word stands in a register as a request, and what comes is kept in a
-// FIFO; a request is made only when there is a place for its answer. A group begins at a multiple
-// of its bytes, or, in short rows, of 16 bytes: then only its first bytes count, and the upper
-// ones are whatever the mask of the place gives.
-// Handshake: begins with start, which comes with stable counts. fill_req is held until fill_gnt,
-// data come READ cycles later; words are valid/ready.
+// How it works: rows of B are channels of a map, whose layout places them at a fixed distance of 16, 32
+// or a multiple of 64 bytes. A group is some columns; the walk is group of rows of A > group of columns >
+// row of B, so that B is read once for each group of rows of A. As in pool_walk the next word is a
+// registered request, and the returned words enter a FIFO; a request is issued only when the FIFO has
+// room for its data. A group begins at a multiple of its size, or, in short rows, of 16 bytes: then only
+// its first bytes are valid, and the upper ones are don't-care.
+// Handshake: begins with start, with stable counts. fill_req is held until fill_gnt, data arrive READ
+// cycles later; words are valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -22,7 +21,7 @@ module fp16_walk #(
     parameter PATH = 16,
     // cycles from a grant to the data of the read, see ai_ram
     parameter READ = 1,
-    // derived, not to be set: bits of a byte's number in a word
+    // derived, not to be set: bits of a byte index in a word
     parameter PB   = $clog2(PATH)
 ) (
     // clock and synchronous reset
@@ -63,7 +62,7 @@ module fp16_walk #(
   reg [10:0] a_left;
   reg [13:0] k_left;
   reg [13:0] group_left;
-  reg [20:0] first, addr;  // byte of the group's first row, of this row
+  reg [20:0] first, addr;  // byte address of the group's first row, of this row
   wire go;
   wire k_end = k_left == 14'd0;
   wire group_end = k_end && group_left == 14'd0;
@@ -92,11 +91,11 @@ module fp16_walk #(
     end
   end
 
-  // ---- a request, then its answer
-  reg [READ-1:0] on_way;  // words that are read
+  // ---- a request, then its data
+  reg [READ-1:0] on_way;  // reads in flight
   wire [READ:0] on_way_next;
   wire asked = on_way[READ-1];
-  reg [2:0] used;  // places of the FIFO that are taken, or will be
+  reg [2:0] used;  // FIFO entries in use or reserved
   wire done = fill_req && fill_gnt;
   assign on_way_next = {on_way, done};
   wire pop = out_valid && out_ready;
@@ -119,7 +118,7 @@ module fp16_walk #(
     else fill_word <= fill_word;
   end
 
-  // ---- the group's bytes of the word
+  // ---- the group's bytes in the word
   wire [8*GROUP-1:0] part;
   genvar i;
   generate

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fp16_write: puts the results of a product of float16 matrices into the AI RAM, row by row.
+// fp16_write: writes the results of a product of float16 matrices to the AI RAM, row by row.
 //
-// How it works: results come in the order of the lanes, columns of a row first. As many as fill
-// the bytes of a group of float16 are collected to a piece; a group of float32 is two pieces. Rows
-// of C are channels of a map and follow each other at a fixed distance, as in fp16_walk. Pieces of
-// rows or columns that C has not are dropped, and the last piece of a row has byte enables.
-// Handshake: results are taken while move is high; a word waits with writeback_req until
+// How it works: results arrive in the order of the lanes, columns of a row first. They are collected into
+// a piece of the size of a group of float16; a group of float32 is two pieces. Rows of C are channels of
+// a map at a fixed distance, as in fp16_walk. Pieces beyond the rows or columns of C are dropped, and the
+// last piece of a row uses byte enables.
+// Handshake: results are accepted while move is high; a word waits with writeback_req until
 // writeback_gnt. busy from start until the last word is written.
 `resetall
 `timescale 1ns / 1ps
@@ -14,12 +14,12 @@
 `include "openkpu_fields.vh"
 
 module fp16_write #(
-    // columns of a group, rows of A at a time, results a cycle; bytes of a word of the AI RAM
+    // columns of a group, rows of A processed together, results per cycle; bytes of a word of the AI RAM
     parameter COLS   = 8,
     parameter ROWS   = 1,
     parameter ROUNDS = 1,
     parameter PATH   = 16,
-    // derived, not to be set: bits of a byte's number in a word
+    // derived, not to be set: bits of a byte index in a word
     parameter PB     = $clog2(PATH)
 ) (
     // clock and synchronous reset
@@ -45,7 +45,7 @@ module fp16_write #(
   localparam integer UNIT = (GROUP < 16) ? GROUP : 16;
   localparam integer UNITS = PATH / UNIT;
   localparam integer MINE = GROUP / UNIT;
-  localparam integer BW = $clog2(GROUP) + 1;  // a number of bytes
+  localparam integer BW = $clog2(GROUP) + 1;  // a byte count
   localparam [20:0] STEP = GROUP[20:0];
   localparam integer NARROW_I = GROUP / (2 * ROUNDS) - 1;  // groups of results in a piece, less one
   localparam integer WIDE_I = GROUP / (4 * ROUNDS) - 1;
@@ -99,13 +99,12 @@ module fp16_write #(
   reg [5:0] q;  // row of the group
   reg [10:0] rows_left;  // from the group's first row on
   reg [13:0] group_left;
-  reg [20:0]
-      first, row_at, from;  // byte of the group's first row, of this one; of the piece in its row
+  reg [20:0] first, row_at, from;  // bytes: the group's first row, this row; piece in its row
   wire row_end = full && (!wide || second);
   wire group_end = row_end && q == Q_LAST;
   wire a_end = group_end && group_left == 14'd0;
   wire [20:0] next_row = row_at + pitch;
-  wire rows_over = rows_left <= {5'd0, Q_LAST} + 11'd1;  // no rows behind this group
+  wire rows_over = rows_left <= {5'd0, Q_LAST} + 11'd1;  // no rows remain after this group
   wire c_end = a_end && rows_over;
   wire [20:0] next_from = from + STEP;
   always @(posedge clk) begin
@@ -126,7 +125,7 @@ module fp16_write #(
     end
   end
 
-  // ---- to the AI RAM: bytes of the piece that there are
+  // ---- to the AI RAM: valid bytes of the piece
   wire [20:0] rest = row_bytes - from;
   wire behind = from >= row_bytes || {5'd0, q} >= rows_left;
   wire [BW-1:0] count = (rest >= STEP) ? STEP[BW-1:0] : rest[BW-1:0];
@@ -153,7 +152,7 @@ module fp16_write #(
       .next_data(unused_next),
       .empty(empty)
   );
-  // short rows: two or four in 64 bytes, of each only the first bytes of a piece
+  // short rows: two or four per 64 bytes, each with only the first bytes of a piece
   wire [2:0] mask = (op == 2'd0) ? 3'd0 : (op == 2'd1) ? 3'd1 : 3'd7;
   wire [8*PATH-1:0] data;
   generate
@@ -173,7 +172,7 @@ module fp16_write #(
   assign writeback[`ROWWRITE_DATA] = data;
   assign writeback[`ROWWRITE_WORD] = to_at[20:PB];
   assign writeback[`ROWWRITE_BE] = enabled << to_at[PB-1:0];
-  // its map leaves when all of it is there
+  // its map leaves only when complete
   assign writeback[`ROWWRITE_CHANS] = 7'd0;
 
   reg ended;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// byte_gearbox: turns bus words of which some bytes count into a window of the oldest bytes.
+// byte_gearbox: packs the valid bytes of bus words into a window of the oldest bytes.
 //
-// How it works: byte_ring holds the bytes in a ring and gives any window of them. A consumer that
-// takes whole windows of two words only, which is less work, is served by byte_pairs.
-// Handshake: in_ready depends on the fill level alone (never on take), and out_data/avail on
-// registers alone, so there is no combinational path through the module. The consumer sets
-// take in 0..min(avail, OUT_BYTES) in the cycle in which it uses the bytes. One input word per
-// cycle is sustained as long as the consumer takes OUT_BYTES whenever that many are there. Bytes
-// beyond `avail` are zero. Where UNIT = OUT_BYTES = 2 * IN_BYTES, avail is OUT_BYTES or 0.
+// How it works: byte_ring holds the bytes in a ring and outputs any window of them. A consumer that only
+// takes whole windows of two words, the cheaper case, gets byte_pairs instead.
+// Handshake: in_ready depends on the fill level alone (never on take), and out_data/avail on registers
+// alone, so there is no combinational path through the module. The consumer sets take in 0..min(avail,
+// OUT_BYTES) in the cycle in which it uses the bytes. One input word per cycle is sustained as long as
+// the consumer takes OUT_BYTES whenever that many are available. Bytes beyond `avail` are zero. Where
+// UNIT = OUT_BYTES = 2 * IN_BYTES, avail is OUT_BYTES or 0.
 
 `resetall
 `timescale 1ns / 1ps
@@ -17,9 +17,9 @@
 module byte_gearbox #(
     // bytes of an input word, a power of two
     parameter IN_BYTES = 4,
-    // bytes of the output window, and the most that one take removes
+    // bytes of the output window, and the maximum of one take
     parameter OUT_BYTES = 18,
-    // every take is a multiple of this power of two; only a flush may follow another one
+    // takes are multiples of this power of two; only a flush may follow any other take
     parameter UNIT = 1,
     // derived widths, not to be set: offset, count of an input word, level, take
     parameter OFF_W = (IN_BYTES > 1) ? $clog2(IN_BYTES) : 1,
@@ -27,11 +27,11 @@ module byte_gearbox #(
     parameter LVL_W = $clog2(OUT_BYTES + 2 * IN_BYTES + 1),
     parameter TAKE_W = $clog2(OUT_BYTES + 1)
 ) (
-    // clock, synchronous reset, and flush (drops everything, the word offered in that cycle too)
+    // clock, synchronous reset, and flush (drops everything, including a word offered in that cycle)
     input  wire                   clk,
     input  wire                   rst,
     input  wire                   flush,
-    // input words: bytes in_off .. in_off + in_cnt - 1 count
+    // input words: bytes in_off .. in_off + in_cnt - 1 are valid
     input  wire                   in_valid,
     output wire                   in_ready,
     input  wire [ 8*IN_BYTES-1:0] in_data,

@@ -2,12 +2,12 @@
 //
 // byte_pairs: the byte gearbox for a consumer that takes whole windows of two input words.
 //
-// How it works: what counts of an input word is rotated to the lanes after the bytes that are left
-// over. Four lanes (or as many as a word has) are a whole word; the rest of the input is left over
-// for the next one. The first whole word waits in a register, the second one makes a window of the
-// two in the output register. So no byte is ever moved within the window.
+// How it works: the valid bytes of an input word are rotated to the lanes after the leftover bytes.
+// IN_BYTES filled lanes make a whole word; the rest of the input is left over for the next one. The first
+// whole word waits in a register, the second completes a window in the output register. So no byte ever
+// moves within the window.
 // Handshake: as byte_gearbox with UNIT = OUT_BYTES = 2 * IN_BYTES: in_ready and the outputs depend on
-// registers alone; have is high while there is a window, and take removes it. The window is zero
+// registers alone; have is high while a window is available, and take removes it. The window is zero
 // while have is low. One input word per cycle is sustained while windows are taken at once.
 `resetall
 `timescale 1ns / 1ps
@@ -20,11 +20,11 @@ module byte_pairs #(
     parameter OFF_W = (IN_BYTES > 1) ? $clog2(IN_BYTES) : 1,
     parameter CNT_W = $clog2(IN_BYTES) + 1
 ) (
-    // clock, synchronous reset, and flush (drops everything, the word offered in that cycle too)
+    // clock, synchronous reset, and flush (drops everything, including a word offered in that cycle)
     input  wire                   clk,
     input  wire                   rst,
     input  wire                   flush,
-    // input words: bytes in_off .. in_off + in_cnt - 1 count
+    // input words: bytes in_off .. in_off + in_cnt - 1 are valid
     input  wire                   in_valid,
     output wire                   in_ready,
     input  wire [ 8*IN_BYTES-1:0] in_data,
@@ -42,13 +42,13 @@ module byte_pairs #(
     end
   endgenerate
 
-  // bytes left over, a word that waits for the second one
+  // leftover bytes, a word waiting for the second one
   reg [OFF_W-1:0] left;
   reg half;
   reg [8*IN_BYTES-1:0] first;
 
   wire push = in_valid && in_ready;
-  // a whole word: the sum of both counts has the bit of IN_BYTES
+  // a whole word is complete: the sum of both counts has the bit of IN_BYTES
   wire [CNT_W-1:0] total = {1'b0, left} + in_cnt;
   wire whole = push && total[CNT_W-1];
   // byte i of the input goes to lane (i + turn) mod IN_BYTES

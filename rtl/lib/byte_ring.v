@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// byte_ring: the byte gearbox for any window and any take.
+// byte_ring: the byte gearbox for any window size and any take.
 //
-// How it works: the bytes lie in a ring of words, one small memory a byte lane. What counts of an
-// input word is rotated to the lanes where the ring's end is; the words where the ring begins are
-// rotated back, so that its oldest byte is on lane 0. A window of more bytes than a word reads as
-// many copies of the lanes. Both rotations are of one word at most, and a consumer whose takes are
-// all multiples of UNIT bytes needs less of the second one or none. Bytes beyond `avail` are zero,
-// so a last short window is zero padded by itself.
-// Handshake: as byte_gearbox. in_ready depends on the fill level alone (never on take), and out_data/avail on
-// registers alone, so there is no combinational path through the module. The consumer sets
-// take in 0..min(avail, OUT_BYTES) in the cycle in which it uses the bytes. One input word per
-// cycle is sustained as long as the consumer takes OUT_BYTES whenever that many are there.
+// How it works: the bytes lie in a ring of words, one small memory per byte lane. The valid bytes of an
+// input word are rotated to the lanes at the ring's end; the words at the ring's start are rotated back,
+// so that the oldest byte is on lane 0. A window wider than a word reads a copy of the lanes per word.
+// Both rotations are of one word at most, and a consumer whose takes are all multiples of UNIT
+// bytes needs less of the second one or none. Bytes beyond `avail` are zero, so a short last window is
+// zero padded without further logic.
+// Handshake: as byte_gearbox. in_ready depends on the fill level alone (never on take), and
+// out_data/avail on registers alone, so there is no combinational path through the module. The consumer
+// sets take in 0..min(avail, OUT_BYTES) in the cycle in which it uses the bytes. One input word per cycle
+// is sustained as long as the consumer takes OUT_BYTES whenever that many are available.
 
 `resetall
 `timescale 1ns / 1ps
@@ -20,9 +20,9 @@
 module byte_ring #(
     // bytes of an input word, a power of two
     parameter IN_BYTES = 4,
-    // bytes of the output window, and the most that one take removes
+    // bytes of the output window, and the maximum of one take
     parameter OUT_BYTES = 18,
-    // every take is a multiple of this power of two; only a flush may follow another one
+    // takes are multiples of this power of two; only a flush may follow any other take
     parameter UNIT = 1,
     // derived widths, not to be set: offset, count of an input word, level, take
     parameter OFF_W = (IN_BYTES > 1) ? $clog2(IN_BYTES) : 1,
@@ -30,11 +30,11 @@ module byte_ring #(
     parameter LVL_W = $clog2(OUT_BYTES + 2 * IN_BYTES + 1),
     parameter TAKE_W = $clog2(OUT_BYTES + 1)
 ) (
-    // clock, synchronous reset, and flush (drops everything, the word offered in that cycle too)
+    // clock, synchronous reset, and flush (drops everything, including a word offered in that cycle)
     input  wire                   clk,
     input  wire                   rst,
     input  wire                   flush,
-    // input words: bytes in_off .. in_off + in_cnt - 1 count
+    // input words: bytes in_off .. in_off + in_cnt - 1 are valid
     input  wire                   in_valid,
     output wire                   in_ready,
     input  wire [ 8*IN_BYTES-1:0] in_data,
@@ -51,10 +51,10 @@ module byte_ring #(
   // words of the ring: a power of two that holds CAP bytes
   localparam WORD_W = $clog2((CAP + IN_BYTES - 1) / IN_BYTES);
   localparam PTR_W = WORD_W + OFF_W;
-  // copies of the lanes; bytes that they give
+  // copies of the lanes; bytes in all copies
   localparam COPIES = (OUT_BYTES + IN_BYTES - 1) / IN_BYTES;
   localparam SEEN = COPIES * IN_BYTES;
-  // where takes are multiples of UNIT, these bits of the ring's beginning are zero
+  // where takes are multiples of UNIT, these bits of the start offset are zero
   localparam STILL = (UNIT >= IN_BYTES) ? OFF_W : $clog2(UNIT);
 
   generate
@@ -66,7 +66,7 @@ module byte_ring #(
     end
   endgenerate
 
-  // the ring: its level, where it ends (word, lane), where it begins
+  // the ring: level, end (word, lane), start
   reg [LVL_W-1:0] level;
   reg [WORD_W-1:0] end_word;
   reg [OFF_W-1:0] end_lane;
@@ -98,13 +98,13 @@ module byte_ring #(
   // ---- into the ring: byte i of the word goes to lane (i + turn) mod IN_BYTES
   wire [     OFF_W-1:0] turn = end_lane - in_off;
   wire [8*IN_BYTES-1:0] turned;
-  // lane after the last byte that counts, over two words; lanes before it, and before the ring's end
+  // lane after the last valid byte, over two words; lanes before it, and before the ring's end
   wire [     OFF_W+1:0] stop = {2'b00, end_lane} + {1'b0, in_cnt};
   wire [2*IN_BYTES-1:0] below_stop = ~({2 * IN_BYTES{1'b1}} << stop);
   wire [    WORD_W-1:0] end_word_1 = end_word + {{(WORD_W - 1) {1'b0}}, 1'b1};
   wire [  IN_BYTES-1:0] below_end = ~({IN_BYTES{1'b1}} << end_lane);
 
-  // ---- out of the ring: bytes of SEEN, each on its lane; the first ones may belong to a later word
+  // ---- out of the ring: SEEN bytes, each on its lane; the first lanes may hold bytes of a later word
   wire [    8*SEEN-1:0] seen;
   wire [  IN_BYTES-1:0] below_first = ~({IN_BYTES{1'b1}} << first_lane);
   wire [ OUT_BYTES-1:0] there = ~({OUT_BYTES{1'b1}} << level);
@@ -125,7 +125,7 @@ module byte_ring #(
     assign turned = g_turn[OFF_W-1].moved;
 
     for (l = 0; l < IN_BYTES; l = l + 1) begin : g_lane
-      // in the word where the ring ends, or in the one after it
+      // in the word at the ring's end, or in the next one
       wire we = push && (below_end[l] ? below_stop[l+IN_BYTES] : below_stop[l]);
       wire [WORD_W-1:0] waddr = below_end[l] ? end_word_1 : end_word;
 

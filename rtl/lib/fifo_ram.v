@@ -2,10 +2,10 @@
 //
 // fifo_ram: first-word fall-through FIFO on a memory with registered reads, for larger depths.
 //
-// How it works: as soon as the output register of the memory is free and a word is stored, the
-// word is read into it; the words in the memory plus the one in the output register are `count`.
-// Handshake: as fifo_sync; a word becomes visible two cycles after it entered an empty FIFO, and
-// after that one word per cycle is sustained. flush drops everything.
+// How it works: a stored word is read into the output register of the memory as soon as that is free;
+// `count` is the words in the memory plus the one in the output register.
+// Handshake: as fifo_sync; a word becomes visible two cycles after it enters an empty FIFO, and after
+// that one word per cycle is sustained. flush drops everything.
 
 `resetall
 `timescale 1ns / 1ps
@@ -63,7 +63,7 @@ module fifo_ram #(
 
   assign in_ready = (count != FULL);
 
-  // a word is read when it is stored, and none is written to its place before that
+  // a word is read only after it is stored, and its location is not rewritten before that
   ram_1r1w #(
       .WIDTH(WIDTH),
       .DEPTH(DEPTH)

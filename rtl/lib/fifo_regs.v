@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fifo_regs: short FIFO for one clock whose words stand in registers, with a registered output.
+// fifo_regs: short FIFO for one clock built of registers, with a registered output.
 //
-// How it works: a row of registers, the head at its end. A word moves towards the head as soon as a
-// place in front of it is free, all of them in the same cycle, so no multiplexer is needed: wide
-// words of a short queue take flip-flops only. With BYPASS a word goes straight to the first free
-// place, through a multiplexer for each place but the last.
-// Handshake: as fifo_sync. Words that walk fill all places, so that a full flow pauses once in
-// DEPTH + 1 cycles. A word becomes visible DEPTH cycles after it entered an empty FIFO, with
-// BYPASS one cycle; until then empty alone tells that it is there. out_data is zero while out_valid
-// is low. flush empties the FIFO and drops the word offered in that cycle.
+// How it works: a row of registers with the head at its end. A word moves towards the head as soon as a
+// register in front of it is free, all words in the same cycle, so no multiplexer is needed: wide words
+// of a short queue cost flip-flops only. With BYPASS a word goes straight to the first free register,
+// through a multiplexer for each register but the last.
+// Handshake: as fifo_sync. Moving words fill all registers, so that a full flow pauses once in DEPTH + 1
+// cycles. A word becomes visible DEPTH cycles after it enters an empty FIFO, with BYPASS one cycle; until
+// then only empty shows its presence. out_data is zero while out_valid is low. flush empties the FIFO and
+// drops a word offered in that cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -34,9 +34,9 @@ module fifo_regs #(
     output wire             out_valid,
     input  wire             out_ready,
     output wire [WIDTH-1:0] out_data,
-    // out_data of the next cycle, unless a flush comes
+    // out_data of the next cycle, unless flushed
     output wire [WIDTH-1:0] next_data,
-    // no word in any place
+    // no word in any register
     output wire             empty
 );
 
@@ -49,11 +49,11 @@ module fifo_regs #(
     end
   endgenerate
 
-  // place 0 is the head
+  // register 0 is the head
   reg [DEPTH-1:0] held;
 
   wire push = in_valid && in_ready;
-  // place i takes what stands behind it, for a place up to i is free or becomes free
+  // register i accepts the word behind it, because a register up to i is free or becomes free
   wire [DEPTH-1:0] moves;
 
   assign in_ready  = held != {DEPTH{1'b1}};
@@ -66,7 +66,7 @@ module fifo_regs #(
   generate
     for (i = 0; i < DEPTH; i = i + 1) begin : g_place
       reg [WIDTH-1:0] data;
-      wire behind;  // there is a word for this place
+      wire behind;  // a word is available for this register
       wire [WIDTH-1:0] next;
 
       assign moves[i] = out_ready || held[i:0] != {(i + 1) {1'b1}};
@@ -82,7 +82,7 @@ module fifo_regs #(
         assign next   = g_place[i+1].data;
       end
 
-      // with a bypass a word goes past the places that it leaves empty
+      // with a bypass a word skips the registers that it leaves empty
       wire passes;
       if (BYPASS == 0 || i == 0) begin : g_stays
         assign passes = 1'b0;

@@ -1,4 +1,4 @@
-  // Properties of fifo_regs. One word that enters is tracked, any one, with the place where it stands.
+  // Properties of fifo_regs. One arbitrary input word is tracked, with its register.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
@@ -8,7 +8,7 @@
   wire f_pop = out_valid && out_ready;
   wire [DEPTH*WIDTH-1:0] f_all;
   reg [FW-1:0] f_count;  // words held
-  reg [FW-1:0] f_before;  // those in places before the tracked one's
+  reg [FW-1:0] f_before;  // words in registers ahead of the tracked one
   (* anyseq *) reg f_pick;
   reg f_held = 1'b0;
   reg [WIDTH-1:0] f_word;
@@ -50,37 +50,37 @@
   always @(posedge clk) {f_flushed, f_next} <= {rst || flush, next_data};
   reg f_ran = 1'b0;
   always @(posedge clk) f_ran <= 1'b1;
-  // words that entered and did not leave
+  // words accepted and not yet output
   reg [FW-1:0] f_total = 0;
   always @(posedge clk) f_total <= (rst || flush) ? 0 : f_total + push - f_pop;
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: A word leaves as it entered, after those before it and before those after it.
+      //: A word leaves unchanged and in FIFO order.
       if (f_held && f_ahead == 0 && out_valid) in_order : assert (out_data == f_word);
-      //: The word that is offered is never a newer one than the tracked word.
+      //: No newer word is offered before the tracked one.
       if (f_held && f_ahead != 0 && out_valid) not_early : assert (f_place != 0);
-      //: A word that entered stays until it left: none is lost.
+      //: A word stays from entry to exit: none is lost.
       if (f_held) none_lost : assert (f_place < DEPTH && held[f_place]);
-      //: As many words are held as entered and did not leave: none is doubled.
+      //: The registers hold the words accepted and not yet output: none is duplicated.
       if (f_ran) none_doubled : assert (f_total == f_count);
-      //: (invariant) The tracked word stands in its place.
+      //: (invariant) The tracked word is in its register.
       if (f_held) stored : assert (f_all[f_place*WIDTH+:WIDTH] == f_word);
-      //: (invariant) As many words stand before the tracked one as came before it.
+      //: (invariant) The words ahead of the tracked one are those that entered before it.
       if (f_held) ahead : assert (f_before == f_ahead);
-      //: A word is taken unless all places are full.
+      //: A word is accepted unless all registers are full.
       flags : assert (in_ready == (f_count != DEPTH));
-      //: The FIFO is empty when no word is held, also none that walks to the head.
+      //: The FIFO is empty when it holds no word, not even one moving to the head.
       tells_empty : assert (empty == (f_count == 0));
-      //: The output is zero while there is no word.
+      //: The output is zero while it is not valid.
       if (!out_valid && !f_first) zero_when_empty : assert (out_data == 0);
-      //: What comes to the head is known in the cycle before.
+      //: The next head is known one cycle ahead.
       if (f_ran && !f_flushed) next_head : assert (out_data == f_next);
-      //: With BYPASS the words stand without a gap, so that one is visible in the next cycle.
+      //: With BYPASS the words are contiguous, so that one is visible in the next cycle.
       if (BYPASS != 0) no_gap : assert ((held & (held + 1'b1)) == 0);
       //: The FIFO becomes full.
       becomes_full : cover (f_count == DEPTH);
-      //: The tracked word leaves from a FIFO that was filled after it.
+      //: The tracked word leaves a FIFO that filled behind it.
       tracked_leaves : cover (f_leaves && f_count == DEPTH);
     end
   end

@@ -3,10 +3,10 @@
 // fifo_sync: first-word fall-through FIFO for one clock, any depth of two words or more.
 //
 // How it works: circular buffer in a ram_1r1w_async, write and read pointer, and a count.
-// Handshake: a word enters in a cycle with in_valid && in_ready and leaves in a cycle with
-// out_valid && out_ready. in_ready and out_valid come from the count register alone: a full FIFO
-// does not accept a word in the cycle in which one leaves, and a word is visible one cycle after
-// it entered. flush empties the FIFO and drops the word offered in that cycle.
+// Handshake: a word enters in a cycle with in_valid && in_ready and leaves in a cycle with out_valid &&
+// out_ready. in_ready and out_valid depend on the count register alone: a full FIFO does not accept a
+// word in the cycle in which one leaves, and a word is visible one cycle after it enters. flush empties
+// the FIFO and drops a word offered in that cycle.
 
 `resetall
 `timescale 1ns / 1ps

@@ -1,4 +1,4 @@
-  // Properties of fifo_sync. One word that enters is tracked, any one: what holds for it holds for all.
+  // Properties of fifo_sync. One arbitrary input word is tracked, so that its properties hold for all.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
@@ -9,7 +9,7 @@
   (* anyseq *) reg f_pick;
   reg f_held = 1'b0;
   reg [WIDTH-1:0] f_word;
-  reg [COUNT_W-1:0] f_ahead;  // words before it
+  reg [COUNT_W-1:0] f_ahead;  // words ahead of it
   wire f_enters = push && f_pick && !f_held;
   wire f_leaves = f_held && pop && f_ahead == 0;
   always @(posedge clk) begin
@@ -24,29 +24,29 @@
 
   reg f_ran = 1'b0;
   always @(posedge clk) f_ran <= 1'b1;
-  // words that entered and did not leave
+  // words accepted and not yet output
   reg [COUNT_W:0] f_total = 0;
   always @(posedge clk) f_total <= (rst || flush) ? 0 : f_total + push - pop;
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: A word leaves as it entered, after those before it and before those after it.
+      //: A word leaves unchanged and in FIFO order.
       if (f_held && f_ahead == 0) in_order : assert (out_valid && out_data == f_word);
-      //: A word that entered is counted until it left: none is lost.
+      //: A word is counted from entry to exit: none is lost.
       if (f_held) none_lost : assert (f_ahead < count);
-      //: As many words are held as entered and did not leave: none is doubled.
+      //: The count equals the words accepted and not yet output: none is duplicated.
       if (f_ran) none_doubled : assert (f_total == count);
-      //: (invariant) The tracked word stands in the memory at its place.
+      //: (invariant) The tracked word is stored at its position.
       if (f_held) stored : assert (\u_ram.f_seen == f_word);
       //: The count stays within the depth.
       count_range : assert (count <= DEPTH);
-      //: A word is taken unless the FIFO is full, and offered unless it is empty.
+      //: A word is accepted unless the FIFO is full, and offered unless it is empty.
       flags : assert (in_ready == (count != DEPTH) && out_valid == (count != 0));
       //: (invariant) The pointers are count words apart.
       pointers : assert (rd_ptr < DEPTH && wr_ptr == (f_end >= DEPTH ? f_end - DEPTH : f_end));
       //: The FIFO becomes full.
       becomes_full : cover (count == DEPTH);
-      //: The tracked word leaves from a FIFO that was filled after it.
+      //: The tracked word leaves a FIFO that filled behind it.
       tracked_leaves : cover (f_leaves && count == DEPTH);
     end
   end

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flat_lines: whole lines in 64 pixels of a map whose lines follow each other without a gap.
+// flat_lines: whole lines in 64 pixels of a map whose lines are stored without gaps.
 //
 // How it works: a table of 64 / width and 64 modulo width, for lines of 1 to 16 pixels.
 // Handshake: none, combinational.
@@ -9,9 +9,9 @@
 `default_nettype none
 
 module flat_lines (
-    // pixels of a line, 16 as 0
+    // pixels per line, 16 as 0
     input  wire [3:0] width,
-    // whole lines, pixels that are left
+    // whole lines, remaining pixels
     output reg  [6:0] lines,
     output reg  [3:0] rest
 );

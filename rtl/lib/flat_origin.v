@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flat_origin: line and column of the map where each stripe of a flat layer begins.
+// flat_origin: line and column of the map at the start of each stripe of a flat layer.
 //
-// How it works: a flat layer takes its map as one line, in stripes of 64 pixels (stripe_iter walks
-// them). From stripe to stripe the place moves by 64 / width lines and 64 modulo width columns, and
-// by a line more when the columns go beyond the width.
-// Handshake: restart takes the first stripe, next the following one (both act at the clock edge);
-// the outputs describe the present stripe.
+// How it works: a flat layer treats its map as one line, in stripes of 64 pixels (stripe_iter walks
+// them). From stripe to stripe the origin moves by 64 / width lines and 64 modulo width columns, and by
+// one more line when the columns exceed the width.
+// Handshake: restart selects the first stripe, next the following one (both at the clock edge); the
+// outputs describe the present stripe.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -17,9 +17,9 @@ module flat_origin (
     // to the first stripe; to the next one
     input  wire       restart,
     input  wire       next,
-    // pixels of a line, 1 to 16
+    // pixels per line, 1 to 16
     input  wire [4:0] width,
-    // where the stripe begins; line of the one behind it
+    // origin of the stripe; first line of the next stripe
     output reg  [3:0] x,
     output reg  [8:0] y,
     output wire [8:0] y_next

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// flat_pieces: cuts a stripe of a flat layer into pieces of lines of the map.
+// flat_pieces: cuts a stripe of a flat layer into pieces of map lines.
 //
-// How it works: the 64 pixels of a stripe are those of the map line after line without a gap. A
-// piece ends with its line, with a word of WORD pixels of the stripe, or with the stripe. With JOIN only
-// the last line of the stripe is cut where a word ends: of the others the part beyond is written with the line
-// behind. The outputs are registers, worked out as the piece before is left.
-// Handshake: load takes the first piece of a new stripe, again that of the same one, next the following
-// piece (all act at the clock edge); the outputs describe the present piece.
+// How it works: the 64 pixels of a stripe are those of consecutive map lines without gaps. A piece ends
+// with its line, with a word of WORD pixels of the stripe, or with the stripe. With JOIN only the last
+// line of the stripe is cut at a word boundary: of the other lines the part beyond is written together
+// with the next line. The outputs are registers, computed as the previous piece is left.
+// Handshake: load selects the first piece of a new stripe, again that of the same one, next the following
+// piece (all at the clock edge); the outputs describe the present piece.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module flat_pieces #(
-    // pixels of a word: 16, 32 or 64; 1: a line may go on in the next word
+    // pixels per word: 16, 32 or 64; 1: a line may continue in the next word
     parameter WORD = 16,
     parameter JOIN = 0
 ) (
@@ -23,7 +23,7 @@ module flat_pieces #(
     input  wire       load,
     input  wire       again,
     input  wire       next,
-    // pixels of a line, 1 to 16; column where the stripe begins, its pixels, 1 to 64, with load
+    // pixels per line, 1 to 16; first column and pixels (1 to 64) of the stripe, with load
     input  wire [4:0] width,
     input  wire [3:0] x_0,
     input  wire [6:0] pixels,
@@ -39,13 +39,13 @@ module flat_pieces #(
   localparam [6:0] WORD_7 = WORD_I[6:0];
   localparam [5:0] INSIDE = WORD_7[5:0] - 6'd1;  // of 64 pixels: 0 - 1
 
-  // of the stripe
+  // values of the stripe
   reg [3:0] x_first;
   reg [6:0] size;
   always @(posedge clk) if (load) {x_first, size} <= {x_0, pixels};
 
-  // The three pieces that may be next, worked out side by side with all their comparisons: which one it
-  // is comes late. From 0: the first one of a new stripe, of the same one, the following one.
+  // The three candidates for the next piece are computed in parallel, with all comparisons, because the
+  // selection arrives late. From 0: first piece of a new stripe, of the same one, the following one.
   wire [ 5:0] pos_on = pos + {1'b0, count};
   wire [ 4:0] x_sum = {1'b0, x} + count;
   wire [11:0] x_c = {line_end ? 4'd0 : x_sum[3:0], x_first, x_0};

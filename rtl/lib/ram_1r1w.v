@@ -2,11 +2,10 @@
 //
 // ram_1r1w: memory with one write port and one registered read port.
 //
-// How it works: wdata is written at a rising edge where we is high, lane by lane; rdata follows
-// raddr one cycle after re and keeps its value while re is low. What a read of the address that is
-// being written returns is not defined, for a block RAM would need logic around it: no user reads
-// what it has not counted as written. This model returns the old content. An ASIC flow replaces
-// this file by its macro.
+// How it works: wdata is written at a rising edge with we high, lane by lane; rdata follows raddr one
+// cycle after re and holds its value while re is low. A read of the address being written returns
+// undefined data, because a block RAM would need extra logic for it: no user reads a word that it has not
+// counted as written. This model returns the old content. An ASIC flow replaces this file by its macro.
 // Handshake: none; the user keeps addresses in range.
 `resetall
 `timescale 1ns / 1ps

@@ -1,5 +1,5 @@
-  // For proofs: a word of the memory that the module around it looks at, without a port. The names are
-  // joined when Yosys flattens the design (attribute hierconn).
+  // For proofs: gives the enclosing module access to a word of the memory, without a port. Yosys joins
+  // the names when it flattens the design (attribute hierconn).
   wire [   AW-1:0] f_look;
   wire [WIDTH-1:0] f_seen = mem[f_look];
   // ... and all words of a memory of four

@@ -2,11 +2,11 @@
 //
 // stripe_iter: walks the stripes of a layer, left to right and top to bottom.
 //
-// How it works: a stripe is 64 pixels of the grid that is computed: one line of 64, two of 32 or
-// four of 16. The 2x2 pools of stride 1 need the pixel to the right and below, so their stripes
-// overlap by one line and one column, unless the stripe ends at the edge.
-// Handshake: restart takes the first stripe, next the following one (both act at the clock edge); the
-// outputs describe the present stripe. The grid stands from the cycle behind a restart on.
+// How it works: a stripe is 64 pixels of the computed grid: one line of 64, two of 32 or four of 16. The
+// 2x2 pools of stride 1 need the pixel to the right and below, so their stripes overlap by one line and
+// one column, unless the stripe ends at the edge.
+// Handshake: restart selects the first stripe, next the following one (both at the clock edge); the
+// outputs describe the present stripe. The grid is stable from the cycle after a restart on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// collector: gathers the bytes of the post lanes into stripes of 64, one a channel, and turns the
-// corner: N_Y bytes of each channel come in a cycle, PATH bytes of one channel go out.
+// collector: gathers the bytes of the post lanes into stripes of 64, one per channel, and transposes: N_Y
+// bytes of each channel enter per cycle, PATH bytes of one channel leave.
 //
-// How it works: a stripe is a row of chunks of N_Y bytes. Chunk p of a stripe in channel place z
-// lies in bank p xor z (z shifted to the top bits of a bank number), so the chunks that come
-// together, of all channels (convolution) or of one row (depthwise), and those of a word that is
-// read, are in different banks. What a cycle brings or reads is then put in order by exchanges of
-// neighbours, one stage a bit; the stages of the read also move a 16-byte slot to another place,
-// which is all that an unpooled line needs. A job with its place in the output map follows the
-// last bytes of a group (depthwise: a row) to the write-back.
-// With PAIR the banks are as wide as two stripes: those of places z and z + N_Z / 2 share no bank,
-// and two depthwise rows come and go together.
-// Handshake: room must be checked before sums are sent to the post lanes, and reserved (room,
-// take); the write-back frees what it has read (release). The input never waits. Read data follow
-// rd_en by a cycle and stay until the next one.
+// How it works: a stripe is a row of chunks of N_Y bytes. Chunk p of a stripe in channel place z lies in
+// bank p xor z (z shifted to the top bits of a bank index), so the chunks that enter together, of all
+// channels (convolution) or of one row (depthwise), and those of a word being read, are in different
+// banks. The data of a cycle are reordered by exchanges of neighbours, one stage per bit; the stages of
+// the read also move a 16-byte slot to another position, which is the only alignment an unpooled line
+// needs. A job with its position in the output map follows the last bytes of a group (depthwise: a row)
+// to the write-back. With PAIR the banks are as wide as two stripes: those of places z and z + N_Z / 2
+// share no bank, and two depthwise rows enter and leave together.
+// Handshake: the sender checks room and reserves an entry with take before it sends sums to the post
+// lanes; the write-back frees entries with release. The input never stalls. Read data follow rd_en by a
+// cycle and are held until the next read.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -23,15 +22,15 @@ module collector #(
     // array: pixels and output channels
     parameter N_Y = 4,
     parameter N_Z = 4,
-    // bytes of a word that is read
+    // bytes of a word read
     parameter PATH = 64,
     // 1: an entry of a depthwise layer is two rows, and both are read at once
     parameter PAIR = 0,
     // width of a job
     parameter JW = 64,
-    // stripes a channel has place for
+    // stripes per channel that fit
     parameter DEPTH = (N_Z >= 8) ? 2 : 16 / N_Z,
-    // derived, not to be set: lanes; widths of a channel, a place of it, an entry, a byte's number
+    // derived, not to be set: lanes; widths of a channel, of its place, of an entry, of a byte index
     parameter L = N_Y * N_Z,
     parameter ZW = $clog2(N_Z),
     parameter DW = $clog2(DEPTH),
@@ -59,34 +58,34 @@ module collector #(
     output wire [            JW-1:0] job,
     output wire [            EW-1:0] job_entry,
     input  wire                      release_one,
-    // word to read of an entry; byte i of it comes as byte i xor 8 * rd_turn
+    // word to read from an entry; byte i of it appears as byte i xor 8 * rd_turn
     input  wire                      rd_en,
     input  wire [            EW-1:0] rd_entry,
     input  wire [               1:0] rd_word,
     input  wire [               2:0] rd_turn,
     output wire [8*(PATH<<PAIR)-1:0] rd_data,
-    // nothing taken
+    // no entry in use
     output wire                      idle
 );
 
-  // depthwise: as many bytes come as the path is wide, on the lanes of their places in the row
+  // depthwise: as many bytes enter as the path is wide, on the lanes given by their position in the row
   localparam integer LD = (L < PATH) ? L : PATH;
   localparam integer QB = $clog2(LD / N_Y);
   localparam integer YB = $clog2(N_Y);
-  localparam integer CB = 6 - YB;  // bits of a chunk's number in a stripe
-  localparam integer WB = PB - YB;  // bits of a chunk's number in a word
-  localparam integer BB = (WB > ZW) ? WB : ZW;  // bits of a bank's number
+  localparam integer CB = 6 - YB;  // bits of a chunk index in a stripe
+  localparam integer WB = PB - YB;  // bits of a chunk index in a word
+  localparam integer BB = (WB > ZW) ? WB : ZW;  // bits of a bank index
   localparam integer BANKS = 1 << BB;
-  localparam integer ZS = BB - ZW;  // place of the channel's bits in it
-  // A bank's word: place of the stripe, then the chunk's upper bits and the channel, or, when a
+  localparam integer ZS = BB - ZW;  // position of the channel's bits in it
+  // Address in a bank: place of the stripe, then the chunk's upper bits and the channel, or, when a
   // stripe has fewer chunks than there are banks, the chunk.
   localparam integer FEW = (CB < BB) ? 1 : 0;
   localparam integer LOW = (FEW != 0) ? CB : CB - BB + ZW;
   localparam integer AW = DW + LOW;
-  localparam integer BYTES = BANKS * N_Y;  // that the banks read at once
+  localparam integer BYTES = BANKS * N_Y;  // read by all banks at once
   localparam integer MB = BB + YB;
   localparam integer FIRST = (YB < 3) ? YB : 3;  // finer exchanges are never needed
-  localparam [5:0] BANK_MASK = BANKS[5:0] - 6'd1;  // of 64 banks: 0 - 1
+  localparam [5:0] BANK_MASK = BANKS[5:0] - 6'd1;  // 64 banks: 0 - 1 wraps
   localparam integer FINE = (1 << ZS) - 1;
 
   generate
@@ -166,7 +165,7 @@ module collector #(
   generate
     for (b = 0; b < BANKS; b = b + 1) begin : g_bank
       localparam [5:0] B = b;
-      wire [5:0] to_z = ((B ^ wchunk) & BANK_MASK) >> ZS;  // convolution: channel that is written
+      wire [5:0] to_z = ((B ^ wchunk) & BANK_MASK) >> ZS;  // convolution: channel being written
       wire [5:0] to_p = B ^ wz_bank;  // depthwise: chunk of the row, lower bits
       wire [5:0] from_p = B ^ rz;
       wire hit_z = ((B ^ wchunk) & FINE[5:0]) == 6'd0;
@@ -204,7 +203,7 @@ module collector #(
     end
   endgenerate
 
-  // ---- read: bytes of the banks in the order of the word, coarse exchanges first
+  // ---- read: bytes of the banks in word order, coarse exchanges first
   generate
     for (s = MB; s >= FIRST; s = s - 1) begin : g_out
       wire [8*BYTES-1:0] bytes;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// job_row: forms the row of the AI RAM where a job's first output line begins.
+// job_row: computes the AI RAM row where a job's first output line begins.
 //
-// How it works: one multiplier makes two products, one after the other: the group of channels by its
-// rows, and the line by its rows. They are added to the first row of the map. It works while the job
-// waits for the one before it to end. Both factors are registered: the multiplier takes half a cycle.
-// Handshake: job_valid and the job must stand until take. formed is a level, four cycles behind
-// job_valid, with which row is there; take, only with formed, makes way for the next job.
+// How it works: one multiplier forms two products in sequence: the group of channels times its rows, and
+// the line times its rows. They are added to the first row of the map. This overlaps with the previous
+// job. Both factors are registered, because the multiplier takes half a cycle.
+// Handshake: job_valid and the job must be held until take. formed is a level, four cycles after
+// job_valid, and marks row as valid; take, only with formed, admits the next job.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -15,16 +15,16 @@
 module job_row #(
     // output channels of the array
     parameter N_Z = 2,
-    // derived, not to be set: width of a channel's number in a group
+    // derived, not to be set: width of a channel index in a group
     parameter ZW  = $clog2(N_Z)
 ) (
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // layer; log2 of the lines that a pool makes one of
+    // layer; log2 of the lines that a pool reduces to one
     input  wire [`DESC_BITS-1:0] desc,
     input  wire [           1:0] fl,
-    // the job that waits
+    // the pending job
     input  wire                  job_valid,
     input  wire [ `JOB_BITS-1:0] job,
     input  wire                  take,
@@ -40,7 +40,7 @@ module job_row #(
   wire [11:0] group = desc[`DESC_OUT32] ? {chan, plane} >> gl : {2'd0, chan >> gl};
   wire [ 8:0] y = gy >> fl;
 
-  // the factors that are registered are the lines', the product that is made, that is added
+  // the registered factors, the product being formed, the product being added are those of the lines
   reg lines_next, lines_made, lines_added;
   reg  [11:0] count;
   reg  [13:0] each;

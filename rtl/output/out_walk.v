@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// out_walk: walks the words of a finished group and says where its output lines go.
+// out_walk: walks the words of a finished group and computes the destinations of its output lines.
 //
-// How it works: a job is taken into registers, with the products of its place; from then on rows
-// are only added. The walk is channel > part of a line > line. A part is a word of an unpooled line;
-// of a pooled one it is what pool_line makes at a time. Pools take as many cycles as the lines they
-// see need words; with PATH < 64 a stride-1 pool reads both lines of its windows, at the lower edge
-// the last line twice. Of a flat layer a part is a piece of a line that lies in one slot of the stripe;
-// it comes in slot 0 of the word, to be turned to its place. With out32 a job is the same byte of all
-// sums: its channels are four apart.
-// Handshake: a word is read in each cycle with move while there is a job; r_* describe it a cycle
-// later, as long as move is low.
+// How it works: a job is registered together with the products for its position; from then on rows are
+// only added. The walk is channel > part of a line > line. A part is a word of an unpooled line; of a
+// pooled one it is the output of one pool_line operation. Pools take as many cycles as their input lines
+// have words; with PATH < 64 a stride-1 pool reads both lines of its windows, at the lower edge the last
+// line twice. For a flat layer a part is a piece of a line within one slot of the stripe; it arrives in
+// slot 0 of the word, to be rotated into position. With out32 a job is the same byte of all sums: its
+// channels are four apart.
+// Handshake: a word is read in each cycle with move while there is a job; r_* describe it a cycle later,
+// as long as move is low.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -26,7 +26,7 @@ module out_walk #(
     parameter FLAT_MAPS = 0,
     // width of a collector entry number
     parameter EW = 3,
-    // derived, not to be set: width of a bank number, of a byte's number in a word; slots of a word
+    // derived, not to be set: width of a bank index, of a byte index in a word; slots of a word
     parameter ZW = $clog2(N_Z),
     parameter PB = $clog2(PATH),
     parameter NS = PATH / 16
@@ -37,10 +37,10 @@ module out_walk #(
     // layer; log2 of the 16-byte slots of a stripe's line
     input  wire [`DESC_BITS-1:0] desc,
     input  wire [           1:0] wide,
-    // the word's description is taken
+    // the word's description is consumed
     input  wire                  move,
-    // jobs: first entry, first channel, with out32 the plane of each, channels (depthwise: rows),
-    // origin, size in the computed grid, that its channels are complete with it
+    // jobs: first entry, first channel, with out32 their plane, channels (depthwise: rows), origin, size
+    // in the computed grid, completes its channels
     input  wire                  job_valid,
     output wire                  job_ready,
     input  wire [        EW-1:0] job_entry,
@@ -53,36 +53,36 @@ module out_walk #(
     input  wire [           2:0] job_lines,
     input  wire                  job_whole,
     output wire                  release_one,
-    // word to read, place its bytes are to come at
+    // word to read, target position of its bytes
     output wire                  rd_en,
     output wire [        EW-1:0] rd_entry,
     output wire [           1:0] rd_word,
     output wire [           2:0] rd_turn,
-    // the word read: there is one, it completes output pixels; their row (a sum), byte and count
+    // the word read: valid, it completes output pixels; their row (as a sum), byte and count
     output reg                   r_valid,
     output reg                   r_out,
     output reg  [          14:0] r_row_a,
     output reg  [          14:0] r_row_b,
     output reg  [           5:0] r_at,
     output reg  [           6:0] r_count,
-    // flat: bytes that slot 0 is to be turned by
+    // flat: bytes by which slot 0 is rotated
     output reg  [           3:0] r_turn,
     // depthwise row: slots that hold pixels
     output reg  [        NS-1:0] r_slots,
-    // it has a second row, which goes to the next row of the AI RAM
+    // it has a second row, written to the next row of the AI RAM
     output reg                   r_two,
-    // the last word of channels that are complete with it
+    // the last word of its channels
     output reg                   r_whole,
     // for pool_line
     output reg  [           4:0] r_width,
     output reg  [           1:0] r_below,
-    // no job here or waiting
+    // no active or pending job
     output wire                  idle
 );
 
   localparam [1:0] SB = PB[1:0];  // log2 of the slots of a word: PB - 4, which is PB modulo 4
   localparam [6:0] WORD = PATH[6:0];
-  localparam [6:0] PIECE = (PATH == 16) ? 7'd8 : 7'd16;  // pixels of a pool at a time
+  localparam [6:0] PIECE = (PATH == 16) ? 7'd8 : 7'd16;  // pixels per pool operation
 
   // ---- layer
   wire [10:0] out_w = desc[`DESC_OW];
@@ -97,7 +97,7 @@ module out_walk #(
   wire two = pool == `POOL_MAX2 || pool == `POOL_MEAN2;
   wire four = pool == `POOL_MAX4 || pool == `POOL_MEAN4;
   wire [1:0] fl = two ? 2'd1 : four ? 2'd2 : 2'd0;
-  // log2 of the lines that a word takes together
+  // log2 of the lines that a word covers
   wire [1:0] row_lines = (wide == 2'd0) ? SB : (PATH == 64 && wide == 2'd1) ? 2'd1 : 2'd0;
   wire [1:0] pair_lines = (PATH == 64) ? 2'd1 : (PATH == 32 && wide == 2'd0) ? 2'd1 : 2'd0;
   wire [1:0] nl = dwrow ? row_lines : two ? pair_lines : four ? SB : 2'd0;
@@ -108,9 +108,9 @@ module out_walk #(
   reg valid;
   reg whole;
   reg [EW-1:0] entry;
-  reg [ZW:0] left;  // channels that follow this one
+  reg [ZW:0] left;  // channels after this one
   reg [1:0] sub;  // channel in its row
-  reg [14:0] grp_row;  // rows up to the channel group, up to the first line, up to this one
+  reg [14:0] grp_row;  // rows up to the channel group, to the first line, to this one
   reg [14:0] line_row_0;
   reg [14:0] line_row;
   reg [9:0] x_0;
@@ -130,12 +130,12 @@ module out_walk #(
   wire [11:0] grp = out32 ? {job_chan, job_plane} >> gl : {2'd0, job_chan >> gl};
   wire [8:0] y = job_gy >> fl;
   wire [25:0] grp_rows = grp * desc[`DESC_OCS];
-  // adders, for a multiplier would take one from the array
+  // adders, because a multiplier would cost the array one
   wire [13:0] y_w = {5'd0, y};
   wire [4:0] orl = desc[`DESC_ORL];
   wire [13:0] line_rows = ((orl[0] ? y_w : 14'd0) + (orl[1] ? y_w << 1 : 14'd0)) +
       ((orl[2] ? y_w << 2 : 14'd0) + (orl[3] ? y_w << 3 : 14'd0)) + (orl[4] ? y_w << 4 : 14'd0);
-  wire [1:0] sub_last = (2'd1 << gl) - 2'd1;  // of four channels: 0 - 1
+  wire [1:0] sub_last = (2'd1 << gl) - 2'd1;  // four channels: 0 - 1 wraps
   // rows to the next group of channels; with out32 to the same plane of the next four
   wire [14:0] group_on = {1'b0, desc[`DESC_OCS]} << (out32 ? op : 2'd0);
 
@@ -179,7 +179,7 @@ module out_walk #(
     end
   endgenerate
 
-  // ---- where the step reads
+  // ---- read address of the step
   wire [1:0] upper = step[2:1];
   wire [1:0] line = !streamed ? step[1:0] : upper + {1'b0, step[0] && upper != lines_m1};
   wire [1:0] slot = flat ? flat_pos[5:4] : (line << wide) << nl;
@@ -187,13 +187,13 @@ module out_walk #(
   wire [9:0] x = flat ? {6'd0, flat_x} : x_0 + {4'd0, x_part};
   wire [5:0] at = dwrow ? {4'd0, word} << PB : ({4'd0, sub} << (3'd4 + {1'b0, op})) | x[5:0];
   wire [1:0] to = (plain && !dwrow && !flat) ? at[5:4] : 2'd0;
-  wire [1:0] in_word = (2'd1 << SB) - 2'd1;  // of four slots: 0 - 1
+  wire [1:0] in_word = (2'd1 << SB) - 2'd1;  // four slots: 0 - 1 wraps
   assign rd_entry = entry;
   assign rd_word  = word;
   assign rd_turn  = {(slot ^ to) & in_word, halves && part[0]};
 
-  // it completes an output line
-  wire pairs = streamed || (two && nl == 2'd0);  // one line after the other
+  // the step completes an output line
+  wire pairs = streamed || (two && nl == 2'd0);  // lines in sequence
   wire out = pairs ? step[0] : !four || step_last;
 
   always @(posedge clk) begin
@@ -247,12 +247,12 @@ module out_walk #(
       r_count <= flat ? {2'd0, flat_count} : part_last ? x_left : piece;
       r_turn  <= flat_x - flat_pos[3:0];
       r_width <= seen[4:0];
-      // of the line below in a word whose slot 0 is this one's
+      // position of the line below in a word whose slot 0 is this line's
       r_below <= line == lines_m1 ? 2'd0 : line[0] ? 2'd3 : 2'd1;
     end
   end
 
-  // depthwise row: lines (channels) that there are
+  // depthwise row: existing lines (channels)
   wire [NS-1:0] slots;
   genvar n;
   generate

@@ -1,4 +1,4 @@
-  // Properties of out_walk: every word that it describes lies in the output map.
+  // Properties of out_walk: every word it describes lies in the output map.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
@@ -7,11 +7,11 @@
   (* anyconst *) reg [15:0] f_depth;  // rows of the AI RAM
   reg [`DESC_BITS-1:0] f_desc;
   reg [1:0] f_wide;
-  reg [12:0] f_chan;  // channel of the output map at work; with out32 each byte of a sum is one
+  reg [12:0] f_chan;  // channel of the output map in progress; with out32 each byte of a sum is a channel
   reg [11:0] f_y, f_y0;  // line of the output, first one of the job
   reg [27:0] f_group;  // rows of the groups of channels before this one, wide enough for the sums below
   reg [16:0] f_above;  // rows of its lines before this one
-  // what the last word that was read is of
+  // values for the last word read
   reg [27:0] r_group;
   reg [16:0] r_above;
   reg [11:0] r_y;
@@ -34,11 +34,11 @@
     outs = pairs ? {1'b0, n[2:1]} : (four || dwrow) ? 3'd0 : n;
   endfunction
   wire [10:0] f_width_of_job = s1 ? (right_edge ? job_width : job_width - 7'd1) : job_width >> fl;
-  // a flat layer: the stripe's pixels are those of the map line after line, flat_pieces cuts it
+  // flat layer: the stripe's pixels are those of consecutive map lines, cut by flat_pieces
   reg [6:0] f_size, f_pos;  // pixels of the stripe, those before the piece
-  reg [3:0] f_x_0, f_x;  // column where the stripe begins, the piece
+  reg [3:0] f_x_0, f_x;  // first column of the stripe, of the piece
   (* anyseq *) reg [11:0] f_job_above;  // pixels of the map in the lines before the job's
-  reg [11:0] f_before_0, f_before;  // those before the line where the stripe begins, the piece
+  reg [11:0] f_before_0, f_before;  // those before the first line of the stripe, of the piece
   always @(posedge clk) begin
     if (job_ready) {f_size, f_x_0, f_before_0} <= {job_width, job_gx[3:0], f_job_above};
     if (job_ready || rd_en) begin
@@ -63,7 +63,7 @@
           (flat ? flat_end : out && !dwrow) ? f_above + orl : f_above;
       if (flat ? flat_last : step_last && part_last) begin
         f_chan  <= f_chan + f_apart;
-        // rows of the groups that are passed by: four channels are four, two or one of them
+        // rows of the groups passed: four channels are four, two or one of them
         f_group <= f_group + (out32 ? f_ocs << op : (f_chan[1:0] & f_sub_mask) == f_sub_mask ? f_ocs : 14'd0);
       end
     end
@@ -78,7 +78,7 @@
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: The layer stands while a word is at work; its fields are those of the layer decoder.
+      //: The layer is stable while a word is in progress; its fields are those of the layer decoder.
       layer_stands : assume (((!valid && !r_valid) || (desc == f_desc && wide == f_wide)) &&
           f_kw != 0 && f_kw <= 1024 && f_kh != 0 && f_kh <= 512 && (flat ?
             f_ow != 0 && f_ow < 16 && f_oh != 0 && f_oh <= 512 && f_kh == 1 && plain && !dw && !out32 :
@@ -89,16 +89,17 @@
       stripe_legal : assume (f_swl >= 4 && f_swl <= 6 && (!(s1 || four) || f_swl == 4) && (!two || f_swl <= 5) &&
           (!plain || f_swl == (flat ? 6 : f_kw <= 16 ? 4 : f_kw <= 32 ? 5 : 6)) &&
           wide == (dwrow ? op : f_swl == 4 ? 2'd0 : f_swl == 5 ? 2'd1 : 2'd2));
-      //: Up to 64 pixels of a flat layer, from the column and line on where they begin.
+      //: A flat job has up to 64 pixels, and begins at the column and line given.
       if (job_valid && flat) job_flat : assume (job_gx < f_ow && job_width != 0 && job_width <= 64 && job_lines == 1 &&
           job_gy < f_oh && f_job_above + job_gx + job_width <= f_kw && job_nz != 0 && job_chan + job_nz <= f_o);
-      //: Before a line of a flat map there are so many pixels that its own fit into the map; behind the last one there are all.
+      //: Before a line of a flat map there is room for its pixels; behind the last line there is none.
       if (valid && flat) lines_of_map : assume ((f_before < f_kw) == (f_y < f_oh) && (f_y >= f_oh || f_before + f_ow <= f_kw));
-      //: Pieces of lines, as flat_pieces gives them.
+      //: Pieces of lines, as produced by flat_pieces.
       if (valid && flat) pieces : assume (flat_pos == f_pos && flat_x == f_x && flat_count != 0 && f_x + flat_count <= f_ow &&
           f_pos + flat_count <= f_size && f_pos[3:0] + flat_count <= 16 && flat_end == (f_x + flat_count == f_ow) &&
           flat_last == (f_pos + flat_count == f_size));
-      //: A job is a stripe of the grid, as stripe_iter gives it, or up to 64 pixels of a line of a depthwise layer.
+      //: A job is a stripe of the grid, as produced by stripe_iter, or up to 64 pixels of a line of a
+      //: depthwise layer.
       if (job_valid && !flat) job_legal : assume (job_width != 0 && job_gx + job_width <= f_kw && job_lines != 0 &&
           job_lines <= 4 && job_chan < f_o && (dwrow ?
             job_gx % 64 == 0 && job_width <= 64 && (job_gx == 0 || op == 2) && job_gy < f_kh &&
@@ -106,30 +107,30 @@
             job_width <= f_sw && job_lines <= f_nl && job_gy + job_lines <= f_kh &&
             (job_gx + job_width == f_kw || job_width == f_sw) && (job_gy + job_lines == f_kh || job_lines == f_nl) &&
             (s1 || (job_gx % f_sw == 0 && job_gy % f_nl == 0)) && (dw || (job_nz != 0 && job_chan + job_nz <= f_o))));
-      //: Two lines of a depthwise layer go at once only where a line is a row, and the map has both.
+      //: A job has two lines of a depthwise layer only where a line is a row, and the map has both.
       if (job_valid && PAIR != 0 && dwrow && job_nz[1]) two_legal : assume (job_gy + 10'd1 < f_kh && op == 2 && orl == 1);
-      //: The rows of each group of channels that the map has lie in the AI RAM, of up to 32768 rows.
+      //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows.
       if (valid && f_chan < f_chans) map_inside : assume (desc[`DESC_DST] + f_group + f_ocs <= f_depth && f_depth <= 32768);
-      //: A group of channels has as many rows as its lines, which is how layer_decode multiplies.
+      //: The rows of a group of channels are those of its lines, a product of layer_decode.
       if (valid && f_y < f_oh) rows_of_lines : assume (f_above + orl <= f_ocs);
-      //: ... of two lines the rows of both.
+      //: ... for two lines the rows of both.
       if (valid && f_y + 12'd1 < f_oh) rows_of_two : assume (f_above + orl + orl <= f_ocs);
       if (r_valid && r_out) begin
-        //: A word is of a pixel, line and channel of the output map.
+        //: A word belongs to a pixel, line and channel of the output map.
         in_map : assert (r_y < f_oh && r_chan < f_chans && r_x < f_ow && (dwrow || r_x + r_count <= f_ow));
-        //: Its row is where docs/kpu.md has this channel, line and pixel.
+        //: Its row is that of this channel, line and pixel in docs/kpu.md.
         row_of_word : assert ((r_row_a + r_row_b) % 32768 == (desc[`DESC_DST] + r_group + r_above + (r_x >> 6)) % 32768);
-        //: Its place in the row is that of the pixel.
+        //: Its offset in the row is that of the pixel.
         if (!dwrow) place_in_row : assert (r_at == (r_chan[1:0] & f_sub_mask) * (7'd16 << op) + r_x[5:0]);
-        //: It lies in the rows of the output map, and so in the AI RAM; a line that goes on in the next row too.
+        //: It lies in the rows of the output map, hence in the AI RAM, even if the line continues in the next row.
         inside : assert (desc[`DESC_DST] + r_group + r_above + (r_x >> 6) + ((!dwrow && r_at + r_count > 64) || r_two) < f_depth &&
             r_above + (r_x >> 6) + ((!dwrow && r_at + r_count > 64) || r_two) < f_ocs);
       end
       if (valid) begin
-        //: (invariant) The channel, and where its group begins.
+        //: (invariant) The channel, and the start of its group.
         group : assert (f_chan < f_chans && f_chan + left * f_apart < f_chans && sub == (f_chan[1:0] & f_sub_mask) && grp_row == f_group[14:0] &&
             f_group <= 65535);
-        //: (invariant) The line, and where it begins.
+        //: (invariant) The line, and its first row.
         lines_left : assert (f_y0 < f_oh && line_row == f_above && f_y < f_oh &&
             (!rows_two || (PAIR != 0 && dwrow && f_y0 + 10'd1 < f_oh && op == 2 && orl == 1)));
         //: (invariant) The lines of the job.

@@ -2,11 +2,11 @@
 //
 // output_stage: from the bytes of the post lanes to the map in the AI RAM.
 //
-// How it works: the collector gathers bytes into stripes of 64, one a channel; write_back reads
-// them in words of PATH bytes, pools them and writes the lines that remain to the output map. With
-// NARROW, for arrays of fewer than eight lanes, stripe_banks and piece_write do so in pieces of four bytes.
-// Handshake: room is checked before sums are sent to the post lanes, and reserved with take; the
-// input never waits. A word waits with writeback_req until writeback_gnt.
+// How it works: the collector gathers bytes into stripes of 64, one per channel; write_back reads them in
+// words of PATH bytes, pools them and writes the resulting lines to the output map. With NARROW, for
+// arrays of fewer than eight lanes, stripe_banks and piece_write do so in pieces of four bytes.
+// Handshake: the sender checks room and reserves an entry with take before it sends sums to the post
+// lanes; the input never stalls. A word waits with writeback_req until writeback_gnt.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,8 +19,8 @@ module output_stage #(
     // bytes of a word of the AI RAM; 1: maps of 1x1 layers may be one line
     parameter PATH = 64,
     parameter FLAT_MAPS = 0,
-    // derived, not to be set: lanes, widths of a bank number, of a byte's number in a word; four bytes
-    // at a time are enough
+    // derived, not to be set: lanes, widths of a bank index, of a byte index in a word; four bytes per
+    // cycle are enough
     parameter L = N_Y * N_Z,
     parameter ZW = $clog2(N_Z),
     parameter PB = $clog2(PATH),
@@ -31,7 +31,7 @@ module output_stage #(
     input  wire                      rst,
     input  wire                      start,
     input  wire [    `DESC_BITS-1:0] desc,
-    // bytes of the post lanes, position of the first, end of the group, its place
+    // bytes of the post lanes, position of the first, end of the group, its job
     input  wire                      in_valid,
     input  wire [           L*8-1:0] in_byte,
     input  wire [               5:0] in_pos,
@@ -48,10 +48,10 @@ module output_stage #(
     output wire                      idle
 );
 
-  // stripes that a channel of the collector holds: groups, and depthwise rows, for as long as an
-  // issue takes to get here and out again
+  // stripes per channel of the collector: groups, and depthwise rows, to cover the latency from an issue
+  // through the lanes and out again
   localparam integer ROWS = (L < 16) ? 8 : 16;
-  // a path of 128 bytes and as many lanes: depthwise rows by twos
+  // a path of 128 bytes and as many lanes: depthwise rows in pairs
   localparam integer PAIR = (PATH > 64 && L > 64) ? 1 : 0;
   localparam integer ALL = (PAIR != 0) ? 64 : ROWS;
   localparam integer DEPTH = (NARROW != 0) ? 3 : (N_Z >= ALL / 4) ? 4 : ALL / N_Z;
@@ -72,8 +72,9 @@ module output_stage #(
       wire [31:0] rd_data;
       wire [4:0] reached;
       wire in_first, complete;
-      // depthwise rows and neurons take one channel's place, and come on the lanes of their place in it
-      reg one_chan;  // from a register: the first issue comes some cycles behind the start
+      // depthwise rows and neurons use one channel's place, and arrive on the lanes given by their
+      // position in it
+      reg one_chan;  // in a register: the first issue follows the start by several cycles
       always @(posedge clk) one_chan <= desc[`DESC_DW] || desc[`DESC_MODE] == `MODE_FC;
       stripe_places #(
           .N_Z  (N_Z),

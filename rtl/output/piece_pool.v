@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// piece_pool: pools stripes four bytes a cycle, a pixel a cycle at most.
+// piece_pool: pools stripes, four bytes in and at most one pixel out per cycle.
 //
-// How it works: the small arrays' pool_line. First the maximum or the sum of two pairs of neighbours:
-// of four pixels, or for stride 1 of three, where the pixel behind a line's last one is that one
-// again. Of two lines, which come one after the other, the first pairs make a pixel, and a cycle later
-// the second ones do. A 4x4 window adds both pairs of each line to what the lines up to now gave.
-// Signed pixels are made unsigned by an offset of 128, which neither the maximum nor the floor of the
-// mean sees.
-// Handshake: a read with its control enters with en; the pixel that it describes (piece_walk) comes
-// three cycles later.
+// How it works: pool_line for small arrays. First the maximum or the sum of two pairs of neighbours: of
+// four pixels, or for stride 1 of three, where the pixel behind a line's last one repeats it. Of two
+// lines, which arrive in sequence, the first pairs make a pixel, and a cycle later the second ones do. A
+// 4x4 window adds both pairs of each line to the result of the previous lines. Signed pixels are made
+// unsigned by an offset of 128, which affects neither the maximum nor the floor of the mean.
+// Handshake: a read with its control enters with en; the pixel it describes (piece_walk) leaves three
+// cycles later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module piece_pool (
-    // clock; everything moves on
+    // clock; all stages advance
     input  wire        clk,
     input  wire        en,
     // layer: POOL_* code, signed pixels
     input  wire [ 2:0] pool,
     input  wire        sgn,
-    // four bytes of the stripe; first line of a window; stride 1: the first, the second pixel is the
-    // last one of its line
+    // four bytes of the stripe; first line of a window; stride 1: the first, the second pixel is the last
+    // of its line
     input  wire [31:0] bytes,
     input  wire        first,
     input  wire [ 1:0] at_edge,
-    // the pixel is the second one of two, or that of a 4x4 window
+    // the pixel is the second of two, or that of a 4x4 window
     input  wire        second,
     // pixel
     output wire [ 7:0] pixel
@@ -47,9 +46,9 @@ module piece_pool (
   wire [ 7:0] left_1 = s1 ? p[15:8] : p[23:16];
   wire [ 7:0] right_1 = !s1 ? p[31:24] : at_edge[1] ? p[15:8] : p[23:16];
   reg [8:0] pair_0, pair_1;
-  // ... of the line above: the first pair; the second one a cycle later, with its own line's
+  // ... of the line above: the first pair; the second one is used a cycle later, with its own line's
   reg [8:0] above_0, late_1, above_1;
-  // a window begins with this line, a cycle and two after its read
+  // the window begins with this line, one and two cycles after its read
   reg first_1, first_2;
   always @(posedge clk) begin
     if (en) begin

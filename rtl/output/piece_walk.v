@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// piece_walk: walks the stripes of a finished group four bytes a step, and says where its pixels go.
+// piece_walk: walks the stripes of a finished group four bytes per step, and computes the destinations of
+// its pixels.
 //
-// How it works: the small arrays' out_walk. While a job is at work job_row forms the next one's first
+// How it works: out_walk for small arrays. While a job is active job_row computes the next one's first
 // row; from then on rows are only added. The walk is output line > part of it > channel > line of the
-// window, so that it can follow what comes. A part of an unpooled line is four pixels, one step. A
-// part of pools of 2x2 is two windows, four columns of two lines, and each of these two steps
-// describes one of the pixels; stride 1 likewise, where three columns are seen, and at the lower edge
-// the last line twice. A 4x4 window is four steps, and the last one describes the pixel. A depthwise
-// row is walked as its channels' lines. With out32 a job is the same byte of all sums: its channels
-// are four apart.
-// Handshake: a read is made in each cycle with move while there is a job, and a window is begun when all
-// of it is there; r_* describe the read a cycle later, as long as move is low.
+// window, so that it can follow the incoming bytes. A part of an unpooled line is four pixels, one step.
+// For pools of 2x2 it is two windows, four columns of two lines, and each of these two steps describes
+// one of the pixels; for stride 1 likewise, with three columns, and at the lower edge the last line
+// twice. A 4x4 window is four steps, and the last one describes the pixel. A depthwise row is walked as
+// its channels' lines. With out32 a job is the same byte of all sums: its channels are four apart.
+// Handshake: a read is made in each cycle with move while there is a job, and a window begins once all
+// its bytes have arrived; r_* describe the read a cycle later, as long as move is low.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -21,7 +21,7 @@ module piece_walk #(
     // output channels of the array; width of a collector entry number
     parameter N_Z = 2,
     parameter EW  = 3,
-    // derived, not to be set: width of a channel's number in a group
+    // derived, not to be set: width of a channel index in a group
     parameter ZW  = $clog2(N_Z)
 ) (
     // clock and synchronous reset
@@ -30,38 +30,38 @@ module piece_walk #(
     // layer; log2 of the 16-byte slots of a stripe's line
     input  wire [`DESC_BITS-1:0] desc,
     input  wire [           1:0] wide,
-    // the description is taken
+    // the description is consumed
     input  wire                  move,
-    // jobs: first entry, the rest
+    // jobs: first entry, other fields
     input  wire                  job_valid,
     output wire                  job_ready,
     input  wire [        EW-1:0] job_entry,
     input  wire [ `JOB_BITS-1:0] job,
     output wire                  release_one,
-    // pairs up to this one are there of the job, all are
+    // bytes of the job that have arrived: last pair, complete
     input  wire [           4:0] reached,
     input  wire                  complete,
-    // pair of bytes to read, with the one behind it
+    // pair of bytes to read, with the next one
     output wire                  rd_en,
     output wire [        EW-1:0] rd_entry,
     output wire [           4:0] rd_pair,
-    // what the read is of: there is one, pixels to be written; their row, the first one's byte, which
-    // of the four bytes from a multiple of four on
+    // description of the read: valid, pixels to be written; their row, the first one's byte, valid bytes
+    // among the four from a multiple of four on
     output reg                   r_valid,
     output reg                   r_out,
     output reg  [          14:0] r_row,
     output reg  [           5:0] r_at,
     output reg  [           3:0] r_mask,
-    // it is the last write of channels that are complete with it
+    // it is the last write of its channels
     output reg                   r_whole,
     // for piece_pool: first line of a window; the first, the second pixel is the last one of a map's line
     output reg                   r_first,
     output reg  [           1:0] r_edge,
-    // no job here or waiting
+    // no active or pending job
     output wire                  idle
 );
 
-  // ---- layer, from registers: its first job comes much later
+  // ---- layer, registered: its first job arrives much later
   wire [2:0] pool = desc[`DESC_POOL];
   reg dwrow, dw, out32, s1, two, plain, four;
   reg [1:0] op;
@@ -78,7 +78,7 @@ module piece_walk #(
   // lines of a window - 1, pixels of a part
   wire [1:0] window_m1 = four ? 2'd3 : {1'b0, two || s1};
   wire [6:0] part = four ? 7'd1 : (two || s1) ? 7'd2 : 7'd4;
-  wire [1:0] sub_last = (2'd1 << gl) - 2'd1;  // of four channels: 0 - 1
+  wire [1:0] sub_last = (2'd1 << gl) - 2'd1;  // four channels: 0 - 1 wraps
   // rows to the next group of channels; with out32 to the same plane of the next four
   wire [14:0] group_on = {1'b0, desc[`DESC_OCS]} << (out32 ? op : 2'd0);
 
@@ -110,17 +110,17 @@ module piece_walk #(
   reg valid, whole;
   reg [EW-1:0] entry;
   reg [ZW-1:0] z, z_end;  // channel of the group, the last one
-  reg [1:0] sub_0;  // the first one's place in its row
-  reg [14:0] first_row, row;  // of the line in the first channel, in this one
+  reg [1:0] sub_0;  // the first one's index in its row
+  reg [14:0] first_row, row;  // row of the line in the first channel, in this one
   reg [9:0] x_0;
   reg [5:0] x;  // pixel of the line, from the stripe's first one on
   reg [6:0] width;
-  reg right;  // pools of stride 1: ends at the right edge of the map
+  reg right;  // pools of stride 1: the job ends at the right edge of the map
   reg [1:0] line, line_last, lowest;  // first line of the window, the last such one; the last line
   reg [1:0] far_line;  // last line of the window
   reg [1:0] step;  // line in the window
 
-  // (the job waits until its row is formed: these registers are right before it is taken)
+  // (the job waits until its row is computed: these registers are valid by then)
   reg right_edge, bottom_edge;
   reg [ZW-1:0] job_z_end;
   always @(posedge clk) begin
@@ -133,7 +133,7 @@ module piece_walk #(
   wire [6:0] job_out = s1 ? job_width - {6'd0, !right_edge} : job_width >> fl;
 
   wire [1:0] next_line = line + {two, !two};
-  wire there;  // what the window sees
+  wire there;  // the bytes of the window have arrived
   wire [6:0] x_left = width - {1'b0, x};
   wire x_last = x_left <= part;
   wire step_last = step == window_m1;
@@ -153,7 +153,7 @@ module piece_walk #(
     else valid <= job_ready || (valid && !release_one);
   end
 
-  // rows: on to the next channel, or from the first channel's to the next line
+  // rows: advance to the next channel, or from the first channel's to the next line
   wire [2:0] z_3 = {{(3 - ZW) {1'b0}}, z};
   wire [1:0] z_2 = z_3[1:0];
   wire top = z == {ZW{1'b0}};
@@ -193,18 +193,18 @@ module piece_walk #(
     end
   end
 
-  // ---- where the step reads: line and column of the stripe
+  // ---- read address of the step: line and column of the stripe
   wire [1:0] in_line = s1 ? line + {1'b0, step[0] && line != lowest} : line | step;
   wire [4:0] in_pair = two ? x[4:0] : four ? {x[3:0], 1'b0} : x[5:1];
   wire [4:0] line_pair = (wide == 2'd0) ? {in_line, 3'd0} : (wide == 2'd1) ? {in_line[0], 4'd0} : 5'd0;
   assign rd_entry = entry | {{(EW - ZW) {1'b0}}, z};  // a group begins with channel 0
   assign rd_pair  = line_pair | in_pair;
 
-  // a window is begun when its last line is there
+  // a window begins once its last line has arrived
   wire [4:0] far_pair = (wide == 2'd0) ? {far_line, 3'd0} : (wide == 2'd1) ? {far_line[0], 4'd0} : 5'd0;
   assign there = complete || step != 2'd0 || (far_pair | in_pair) < reached;
 
-  // ---- and what it is of: the second step of two windows describes the second one
+  // ---- description: the second step of two windows describes the second one
   wire second = step[0] && !four;
   wire [9:0] x_map = x_0 + {4'd0, x[5:1], x[0] || second};
   wire [1:0] slot = dwrow ? line : sub;

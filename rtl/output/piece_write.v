@@ -2,13 +2,13 @@
 //
 // piece_write: pools finished stripes and writes them to the AI RAM in its layout, four bytes at a time.
 //
-// How it works: the small arrays' write_back. piece_walk reads four bytes of a stripe a cycle and says
-// where its pixels go. Those of an unpooled line (or depthwise row) are written at once: lines begin at
-// multiples of four bytes on both sides. piece_pool makes single pixels. Each write brings its bytes in
-// each quarter of a word, and the byte enables choose the one that is meant.
+// How it works: write_back for small arrays. piece_walk reads four bytes of a stripe per cycle and
+// computes the destination of its pixels. Those of an unpooled line (or depthwise row) are written at
+// once: lines begin at multiples of four bytes on both sides. piece_pool produces single pixels. Each
+// write replicates its bytes over the quarters of a word, and the byte enables select one.
 // Byte(c, y, x) = dst * 64 + (c / g) * ocs * 64 + y * orl * 64 + (c mod g) * pitch + x.
-// Handshake: everything moves on when the write port is free; waits for the AI RAM (writeback_req
-// until writeback_gnt). The collector's place is released when the last bytes of the job are read.
+// Handshake: all stages advance while the write port is free; waits for the AI RAM (writeback_req until
+// writeback_gnt). The collector entry is released when the last bytes of the job are read.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -21,7 +21,7 @@ module piece_write #(
     parameter PATH = 16,
     // width of a collector entry number
     parameter EW   = 3,
-    // derived, not to be set: widths of a channel's number in a group, of a byte's in a word
+    // derived, not to be set: widths of a channel index in a group, of a byte index in a word
     parameter ZW   = $clog2(N_Z),
     parameter PB   = $clog2(PATH)
 ) (
@@ -30,16 +30,16 @@ module piece_write #(
     input  wire                      rst,
     // layer
     input  wire [    `DESC_BITS-1:0] desc,
-    // jobs of the collector: first entry, the rest
+    // jobs of the collector: first entry, other fields
     input  wire                      job_valid,
     output wire                      job_ready,
     input  wire [            EW-1:0] job_entry,
     input  wire [     `JOB_BITS-1:0] job,
     output wire                      release_one,
-    // of the job pairs up to this one are there, all are
+    // bytes of the job that have arrived: last pair, complete
     input  wire [               4:0] reached,
     input  wire                      complete,
-    // pair of bytes of an entry to read, with the one behind it
+    // pair of bytes of an entry to read, with the next one
     output wire                      rd_en,
     output wire [            EW-1:0] rd_entry,
     output wire [               4:0] rd_pair,
@@ -52,7 +52,7 @@ module piece_write #(
     output wire                      idle
 );
 
-  // ---- layer, from registers: its first job comes much later
+  // ---- layer, registered: its first job arrives much later
   reg dwrow, one_chan;
   reg [1:0] wide, op;
   reg [2:0] pool;
@@ -65,9 +65,9 @@ module piece_write #(
   end
   wire four = pool == `POOL_MAX4 || pool == `POOL_MEAN4;
   wire plain = pool == `POOL_NONE;
-  wire move = !writeback_req || writeback_gnt;  // everything moves on
+  wire move = !writeback_req || writeback_gnt;  // all stages advance
 
-  // ---- what is read
+  // ---- the read
   wire walk_idle, r_valid, r_out, r_whole, r_first;
   wire [14:0] r_row;
   wire [ 5:0] r_at;
@@ -103,7 +103,7 @@ module piece_write #(
       .idle       (walk_idle)
   );
 
-  // ---- pooled, in three cycles, beside bytes that are not, and where they go
+  // ---- pooled bytes, after three cycles, and unpooled bytes, with their destinations
   localparam integer LATENCY = 3;
   localparam integer TW = 1 + 1 + 17 + 2 + 4;
   wire [TW-1:0] tag;
@@ -171,7 +171,7 @@ module piece_write #(
   assign writeback[`ROWWRITE_WORD] = word;
   assign writeback[`ROWWRITE_BE] = be;
   assign writeback[`ROWWRITE_DATA] = {4{data}};
-  // channels that are complete with it: a group, those of a row, one
+  // channels complete with it: a group, those of a row, one
   assign writeback[`ROWWRITE_CHANS] = whole ? chans : 7'd0;
 
   assign idle = walk_idle && !r_valid && on_way == {LATENCY{1'b0}} && !writeback_req;

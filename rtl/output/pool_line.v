@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_line: pools a stripe, PATH bytes a cycle.
+// pool_line: pools a stripe, PATH bytes per cycle.
 //
-// How it works: PATH / 16 units take the maximum and the sum of eight pairs of neighbours each: of
-// 16 pixels in steps of two, or, for a pool of stride 1, of 8 windows of a line, where the pixel
-// behind its last one is that one again. Then two lines are combined. With PATH = 64 both are in
-// the word (slots 0, 1 and 2, 3 of it, or 0 and 1 when lines have 16 pixels); with less the lines
-// come one after the other, and what those up to now gave is kept: nothing, 0, after the last line
-// of a window. A 4x4 window gets the rest from its columns. Signed pixels are made unsigned by an
-// offset of 128, which neither the maximum nor the floor of the mean sees. Registers follow each
-// of these steps.
-// Handshake: a word with its control enters with en; what it completes is there after the fourth.
+// How it works: PATH / 16 units compute the maximum and the sum of eight pairs of neighbours each: of 16
+// pixels in steps of two, or, for a pool of stride 1, of 8 windows of a line, where the pixel behind its
+// last one repeats it. Then two lines are combined. With PATH = 64 both are in the word (slots 0, 1 and
+// 2, 3 of it, or 0 and 1 when lines have 16 pixels); with less the lines arrive in sequence, and the
+// result of the previous lines is kept, cleared to 0 after the last line of a window. A 4x4 window
+// combines the rest from its columns. Signed pixels are made unsigned by an offset of 128, which affects
+// neither the maximum nor the floor of the mean. Registers follow each of these steps.
+// Handshake: a word with its control enters with en; the pixels it completes leave after the fourth en.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,19 +18,19 @@
 module pool_line #(
     // bytes of a word
     parameter PATH = 64,
-    // derived, not to be set: slots of 16 bytes; pixels that leave at most
+    // derived, not to be set: slots of 16 bytes; maximum of output pixels
     parameter NS   = PATH / 16,
     parameter OUT  = (PATH == 16) ? 8 : 16
 ) (
-    // clock; everything moves on
+    // clock; all stages advance
     input  wire              clk,
     input  wire              en,
     // layer: POOL_* code, lines of 16 pixels (not 32), signed pixels
     input  wire [       2:0] pool,
     input  wire              narrow,
     input  wire              sgn,
-    // word of the stripe; it ends a window (PATH < 64); stride 1: pixels up to the end of the
-    // line; stride 1 with PATH = 64: slot of the line below (0: there is none)
+    // word of the stripe; it ends a window (PATH < 64); stride 1: pixels up to the end of the line;
+    // stride 1 with PATH = 64: slot of the line below (0: none)
     input  wire [8*PATH-1:0] word,
     input  wire              last,
     input  wire [       4:0] width,
@@ -40,7 +39,7 @@ module pool_line #(
     output reg  [ 8*OUT-1:0] pooled
 );
 
-  localparam integer COLS = OUT;  // columns that are kept
+  localparam integer COLS = OUT;  // kept columns
   localparam integer EDGE = (PATH == 16) ? 8 : 15;  // last pixel that may lie behind the line
   localparam integer SW = (PATH == 16) ? 11 : 10;  // sum of 8 or 4 pixels
 
@@ -74,7 +73,7 @@ module pool_line #(
     end
   endgenerate
 
-  // ---- lines of stride 1: the one of the window, and with PATH = 64 the one below
+  // ---- lines of stride 1: that of the window, and with PATH = 64 the one below
   localparam integer LINES = (PATH == 64) ? 2 : 1;
   wire [128*LINES-1:0] line;
   wire [136*LINES-1:8] right;  // byte i: right neighbour of pixel i - 1

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stripe_banks: the collector's memory for small arrays: N_Y bytes of each channel come in a cycle,
-// four bytes of one channel go out.
+// stripe_banks: the collector's memory for small arrays: N_Y bytes of each channel enter per cycle, four
+// bytes of one channel leave.
 //
-// How it works: a stripe is 32 pairs of bytes, and a bank has as many pairs as half the lanes. Pair u
-// of a stripe in channel place z lies in bank u xor z (z shifted to the top bits of a bank number), so
-// the pairs that come together, of all channels (convolution) or of one row (depthwise), are in
-// different banks, and so are two pairs that follow each other, which a read gives. The memories are
-// small and without a register of their own, so that they are made of LUTs.
-// What a group has is read while the rest of it comes: in_first marks its first bytes, reached is the
-// last pair that is there of the oldest one that was not released, and complete says that all are.
-// Handshake: the input never waits. Read data follow rd_en by a cycle and stay until the next one.
+// How it works: a stripe is 32 pairs of bytes, and a bank is as many pairs wide as half the lanes. Pair u
+// of a stripe in channel place z lies in bank u xor z (z shifted to the top bits of a bank index), so the
+// pairs that enter together, of all channels (convolution) or of one row (depthwise), are in different
+// banks, and so are the two consecutive pairs of a read. The memories are small and have asynchronous
+// reads, so that they map to LUTs. A group is read while its rest arrives: in_first marks its first
+// bytes, reached is the last pair that has arrived of the oldest group not yet released, and complete
+// marks that all have.
+// Handshake: the input never stalls. Read data follow rd_en by a cycle and are held until the next read.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module stripe_banks #(
-    // array: pixels and output channels, 4 or 8 together; stripes a channel has place for
+    // array: pixels and output channels, 4 or 8 together; stripes per channel that fit
     parameter N_Y   = 2,
     parameter N_Z   = 2,
     parameter DEPTH = 4,
@@ -29,21 +29,21 @@ module stripe_banks #(
     input  wire           clk,
     input  wire           rst,
     input  wire           restart,
-    // layer: depthwise rows, or neurons; a byte comes on the lane of its place in the row
+    // layer: depthwise rows, or neurons; a byte arrives on the lane given by its position in the row
     input  wire           dw,
-    // bytes of the post lanes, their entry, position of the first, end of the group or row; they are
-    // the first ones of it
+    // bytes of the post lanes, their entry, position of the first, end of the group or row; first bytes
+    // of it
     input  wire           in_valid,
     input  wire [L*8-1:0] in_byte,
     input  wire [ EW-1:0] in_entry,
     input  wire [    5:0] in_pos,
     input  wire           in_end,
     output wire           in_first,
-    // the group or row that is read: pairs up to this one are there, all; it is given back
+    // the group or row being read: last pair that has arrived, complete; release
     output reg  [    4:0] reached,
     output wire           complete,
     input  wire           release_one,
-    // pair of an entry to read; the one that follows it comes as bytes 2 and 3
+    // pair of an entry to read; the next pair is output as bytes 2 and 3
     input  wire           rd_en,
     input  wire [ EW-1:0] rd_entry,
     input  wire [    4:0] rd_pair,
@@ -52,14 +52,14 @@ module stripe_banks #(
 
   localparam integer BANKS = L / 2;
   localparam integer BB = $clog2(BANKS);
-  localparam integer ZS = BB - ZW;  // place of the channel's bits in a bank's number
-  localparam integer HW = 5 - BB;  // bits of a pair's number beside the bank's
+  localparam integer ZS = BB - ZW;  // position of the channel's bits in a bank index
+  localparam integer HW = 5 - BB;  // bits of a pair index beside the bank's
   localparam integer WORDS = DEPTH << (ZW + HW);
 
-  // ---- what is there
-  localparam integer WIDE_I = L / 2 - 1, THIN_I = N_Y / 2 - 1;  // pairs that come together, less one
+  // ---- arrivals
+  localparam integer WIDE_I = L / 2 - 1, THIN_I = N_Y / 2 - 1;  // pairs that enter together, less one
   reg begun;
-  reg [EW:0] whole;  // groups or rows that are there and were not given back
+  reg [EW:0] whole;  // groups or rows complete and not released
   assign in_first = in_valid && !begun;
   assign complete = whole != {(EW + 1) {1'b0}};
   always @(posedge clk) begin
@@ -75,7 +75,7 @@ module stripe_banks #(
     if (in_valid) reached <= in_pos[5:1] | (dw ? WIDE_I[4:0] : THIN_I[4:0]);
   end
 
-  // ---- write: bank b takes pair b xor these of the input
+  // ---- write: bank b stores input pair b xor these bits
   wire [BB-1:0] in_low = in_pos[BB:1];
   wire [HW-1:0] in_high = in_pos[5:BB+1];
   wire [BB-1:0] in_row = {{(BB - ZW) {1'b0}}, in_entry[ZW-1:0]} << ZS;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stripe_places: keeps the books of a collector: places taken and free, the one that is written, jobs.
+// stripe_places: tracks the entries of a collector: in use and free, the one being written, jobs.
 //
-// How it works: an entry is a place for a stripe in each channel. A group of a convolution takes one
-// place of every channel, a depthwise row (PAIR: two rows) one place of one channel. Entries are
-// written and read in the same order; a job waits in a FIFO with a place for each entry.
-// Handshake: take reserves a group or row, when there is room; release_one gives the oldest one back.
-// The job comes with in_job_valid, once before or with in_end, and goes with job_ready; restart empties
+// How it works: an entry is a place for a stripe in each channel. A group of a convolution uses one place
+// of every channel, a depthwise row (PAIR: two rows) one place of one channel. Entries are written and
+// read in the same order; jobs queue in a FIFO as deep as the number of entries.
+// Handshake: take reserves a group or row, when there is room; release_one frees the oldest one. The job
+// enters with in_job_valid, once before or with in_end, and leaves with job_ready; restart clears
 // everything.
 `resetall
 `timescale 1ns / 1ps
@@ -29,7 +29,7 @@ module stripe_places #(
     input  wire          restart,
     // layer: depthwise rows (or neurons), one entry at a time
     input  wire          dw,
-    // the job of a group or row; its last bytes come; the entry that they belong to
+    // the job of a group or row; its last bytes; the entry being written
     input  wire          in_job_valid,
     input  wire [JW-1:0] in_job,
     input  wire          in_end,
@@ -43,7 +43,7 @@ module stripe_places #(
     output wire [JW-1:0] job,
     output reg  [EW-1:0] job_entry,
     input  wire          release_one,
-    // nothing taken
+    // no entry in use
     output wire          idle
 );
 
@@ -118,7 +118,7 @@ module stripe_places #(
     end
   endgenerate
 
-  // the FIFO has a place for each entry, so it never refuses
+  // the FIFO has as many words as there are entries, so it is never full
   wire unused = &{1'b0, job_in_ready, job_count};
 
 endmodule

@@ -2,14 +2,14 @@
 //
 // write_back: pools finished stripes and writes them to the AI RAM in its layout.
 //
-// How it works: out_walk reads the collector's stripes word by word and says where each output line
-// goes. An unpooled line (or depthwise row) comes out of the collector at its place in the word,
-// and is written at once; a pooled one comes from pool_line, is rotated to its place, and may
-// need a second write when it crosses the end of a word (only stride-1 pools do). A piece of a flat
-// layer's line is turned to its place likewise, a cycle after it comes.
+// How it works: out_walk reads the collector's stripes word by word and computes the destination of each
+// output line. An unpooled line (or depthwise row) leaves the collector already aligned in the word, and
+// is written at once; a pooled one leaves pool_line, is rotated into position, and may need a second
+// write when it crosses the end of a word (only stride-1 pools do). A piece of a flat layer's line is
+// rotated likewise, a cycle after it is read.
 // Byte(c, y, x) = dst * 64 + (c / g) * ocs * 64 + y * orl * 64 + (c mod g) * pitch + x.
-// Handshake: everything moves on when the write port is free; waits for the AI RAM (writeback_req
-// until writeback_gnt). The collector's place is released when the last word of the job is read.
+// Handshake: all stages advance while the write port is free; waits for the AI RAM (writeback_req until
+// writeback_gnt). The collector entry is released when the last word of the job is read.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,13 +20,13 @@ module write_back #(
     parameter N_Z = 4,
     // bytes of a word of the AI RAM
     parameter PATH = 64,
-    // 1: the collector gives two depthwise rows at once; 1: maps of 1x1 layers may be one line
+    // 1: the collector outputs two depthwise rows at once; 1: maps of 1x1 layers may be one line
     parameter PAIR = 0,
     parameter FLAT_MAPS = 0,
     // width of a collector entry number
     parameter EW = 3,
-    // derived, not to be set: widths of a bank number, of a byte's number in a word; bytes that
-    // the collector gives
+    // derived, not to be set: widths of a bank index, of a byte index in a word; bytes per read of the
+    // collector
     parameter ZW = $clog2(N_Z),
     parameter PB = $clog2(PATH),
     parameter RW = (PATH > 64) ? 64 << PAIR : PATH
@@ -37,7 +37,7 @@ module write_back #(
     // layer
     input  wire [`DESC_BITS-1:0] desc,
     // jobs of the collector: first entry, first channel, channels, origin, size in the computed grid,
-    // that its channels are complete with it
+    // completes its channels
     input  wire                  job_valid,
     output wire                  job_ready,
     input  wire [        EW-1:0] job_entry,
@@ -50,13 +50,13 @@ module write_back #(
     input  wire [           2:0] job_lines,
     input  wire                  job_whole,
     output wire                  release_one,
-    // word of an entry, with the place its bytes are to come at
+    // word of an entry, with the target position of its bytes
     output wire                  rd_en,
     output wire [        EW-1:0] rd_entry,
     output wire [           1:0] rd_word,
     output wire [           2:0] rd_turn,
     input  wire [      8*RW-1:0] rd_data,
-    // AI RAM write port; channels that are complete with a write
+    // AI RAM write port; channels complete with a write
     output reg                   writeback_req,
     output wire [       20-PB:0] writeback_word,
     output wire [      PATH-1:0] writeback_be,
@@ -67,12 +67,12 @@ module write_back #(
     output wire                  idle
 );
 
-  // what the pools and a line make at a time lies in one row: of 128 bytes a row is half a word
+  // an operation of the pools or a line lies in one row: of 128 bytes a row is half a word
   localparam integer WORD = (PATH > 64) ? 64 : PATH;
   localparam integer WB = $clog2(WORD);
   localparam integer NS = WORD / 16;  // slots of it
-  localparam integer OUT = (WORD == 16) ? 8 : 16;  // pooled pixels at a time
-  localparam integer TURN = (FLAT_MAPS != 0) ? 16 : OUT;  // bytes that are turned
+  localparam integer OUT = (WORD == 16) ? 8 : 16;  // pooled pixels per cycle
+  localparam integer TURN = (FLAT_MAPS != 0) ? 16 : OUT;  // bytes that are rotated
   localparam integer RB = $clog2(TURN);
   localparam integer HALF_I = (WORD == 16) ? 16 : 32;
   localparam [WB:0] SLOT = 16;
@@ -84,9 +84,9 @@ module write_back #(
   wire [2:0] pool = desc[`DESC_POOL];
   wire flat = FLAT_MAPS != 0 && desc[`DESC_FLAT];
   wire plain = pool == `POOL_NONE && !flat;
-  wire move;  // everything moves on
+  wire move;  // all stages advance
 
-  // ---- the word that is read
+  // ---- the word read
   wire walk_idle;
   wire r_valid;
   wire r_out;
@@ -141,7 +141,7 @@ module write_back #(
       .idle       (walk_idle)
   );
 
-  // ---- pooled: four cycles more
+  // ---- pooled: four more cycles
   wire [8*OUT-1:0] pooled;
   pool_line #(
       .PATH(WORD)
@@ -158,7 +158,7 @@ module write_back #(
       .pooled(pooled)
   );
 
-  // what travels with it: there is a line to write, the last one, its row, byte and count
+  // control that travels with it: a line to write, the last one, its row, byte and count
   localparam integer TAGS = 4;
   localparam integer TW = 1 + 15 + 6 + 5;
   wire [14:0] r_row = r_row_a + r_row_b;
@@ -179,7 +179,7 @@ module write_back #(
   wire [4:0] p_count;  // 16 at most
   assign {p_whole, p_row, p_at, p_count} = flat ? tag[TW-1:0] : tag[TAGS*TW-1-:TW];
 
-  // rotation: byte 0 of the line goes to byte p_at of the word; of a flat layer slot 0 is turned
+  // rotation: byte 0 of the line moves to byte p_at of the word; of a flat layer slot 0 is rotated
   wire [3:0] by;
   wire [8*TURN-1:0] turned;
   genvar s;
@@ -213,8 +213,8 @@ module write_back #(
     end
   endgenerate
 
-  // ---- the write: place and byte enables of this word and, for a line that crosses its end, of
-  // the next
+  // ---- the write: address and byte enables of this word and, for a line that crosses its end, of the
+  // next
   wire w_valid = plain ? r_valid : p_valid;
   wire [14:0] w_row = plain ? r_row : p_row;
   wire [5:0] w_at = plain ? r_at : p_at;
@@ -224,12 +224,12 @@ module write_back #(
   wire [WB:0] w_to = w_from + w_count[WB:0];
   wire w_cross = w_to[WB] && w_to[WB-1:0] != {WB{1'b0}};
   wire [WORD-1:0] from_here = {WORD{1'b1}} << w_at[WB-1:0];
-  wire [WORD-1:0] not_yet = {WORD{1'b1}} << w_to[WB-1:0];  // bytes that begin at the end
+  wire [WORD-1:0] not_yet = {WORD{1'b1}} << w_to[WB-1:0];  // bytes beyond the end
   wire [NS-1:0] slots = r_slots | {NS{!dwrow}};
   wire [WORD-1:0] be;
   generate
     for (s = 0; s < WORD; s = s + 1) begin : g_be
-      // a depthwise word may hold several lines: the first one's enables for each that there is
+      // a depthwise word may hold several lines: the first one's enables repeat for each existing line
       wire up_to = (dwrow && wide == 2'd0) ? !not_yet[s%16] || w_to >= SLOT :
           (dwrow && wide == 2'd1) ? !not_yet[s%32] || w_to >= HALF : !not_yet[s] || w_to[WB];
       assign be[s] = from_here[s] && up_to && slots[s/16];
@@ -265,11 +265,11 @@ module write_back #(
     end
   endgenerate
 
-  // channels that are complete with the last write of a job: a group, those of a row, one
+  // channels complete with the last write of a job: a group, those of a row, one
   reg whole;
   wire one_chan = desc[`DESC_DW] || desc[`DESC_MODE] == `MODE_FC;
   wire [6:0] chans = dwrow ? {4'd0, 3'd4 >> desc[`DESC_OP]} : one_chan ? 7'd1 : N_Z[6:0];
-  reg more;  // the line goes on in the next word
+  reg more;  // the line continues in the next word
   assign writeback_chans = (whole && !more) ? chans : 7'd0;
   reg [WORD-1:0] next_be;
   assign move = !writeback_req || (writeback_gnt && !more);

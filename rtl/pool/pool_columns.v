@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_columns: maxima or sums of windows, for the COLS columns of a piece at a time.
+// pool_columns: maxima or sums of windows, for the COLS columns of a piece in parallel.
 //
-// How it works: the lines of a piece come one after the other and make a number of each column. When
-// the last one is in, the numbers go on, and the lines of the next piece begin. Lane i then adds the
-// columns to its left, one a cycle, as they are shifted past it: after kw cycles it holds the window
-// that ends in its column. Behind the first lane come the columns of the pieces before, picked one a
-// cycle from the last 15 and those of this piece; left of a line's first piece they are columns of
-// padding, which one more lane makes of the padding alone. A maximum is a byte, so bytes are compared
-// and only sums are added, and a lane whose maximum stays does nothing. A window of kh x kw takes the
-// longer of kh and kw cycles a piece.
+// How it works: the lines of a piece arrive one after the other and reduce to a number per column. After
+// the last line the numbers move on, and the next piece begins. Lane i then combines the columns to its
+// left, one per cycle, as they shift past it: after kw cycles it holds the window that ends in its
+// column. The columns of previous pieces shift in behind the first lane, selected one per cycle from the
+// last 15 and those of this piece; left of a line's first piece they are columns of padding, which one
+// more lane computes from the padding alone. A maximum is a byte, so the comparators are a byte wide and
+// only sums use the wide adders; a lane whose maximum does not change keeps its register. A window of
+// kh x kw takes the longer of kh and kw cycles per piece.
 // Handshake: pieces and sums are valid/ready.
 `resetall
 `timescale 1ns / 1ps
@@ -26,7 +26,7 @@ module pool_columns #(
     // clock and synchronous reset
     input  wire                   clk,
     input  wire                   rst,
-    // layer: sums or maxima, negative bytes are 0, what is exclusive-ored, what stands outside
+    // layer: sums or maxima, negative bytes are 0, XOR mask of the bytes, value outside the map
     input  wire                   sums,
     input  wire                   gate,
     input  wire [            7:0] turn,
@@ -38,7 +38,7 @@ module pool_columns #(
     output wire                   piece_ready,
     input  wire [     8*COLS-1:0] piece_data,
     input  wire [`PIECE_BITS-1:0] piece,
-    // windows that end in the columns; lines of them inside the map, place in the line
+    // windows that end in the columns; their lines inside the map, position in the line
     output wire                   sum_valid,
     input  wire                   sum_ready,
     output wire [    SB*COLS-1:0] sum,
@@ -93,12 +93,12 @@ module pool_columns #(
   end
 
   // ---- windows
-  reg busy, complete;  // complete: the last column was added
+  reg busy, complete;  // complete: the last column is included
   reg [3:0] done;
   reg [SB*COLS-1:0] window;
-  reg [LB*COLS-1:0] moving;  // columns on their way past the lanes
-  reg [12*PRIOR-1:0] prior;  // columns, the last one first; only windows of up to 16 lines need them
-  reg [PARTS-1:0] on_line;  // pieces to the left that are of this line
+  reg [LB*COLS-1:0] moving;  // columns shifting past the lanes
+  reg [12*PRIOR-1:0] prior;  // columns, the last one first; only windows of up to 16 lines use them
+  reg [PARTS-1:0] on_line;  // pieces to the left that belong to this line
   reg [11:0] side_now;
   wire [LB*COLS-1:0] next;
   wire step = busy && !sum_valid;
@@ -111,7 +111,7 @@ module pool_columns #(
     else busy <= take || (busy && !(sum_valid && sum_ready));
   end
 
-  // the column that comes next: of the piece before, or as many further to the left as are done
+  // the next column: from the previous piece, `done` columns further left
   wire [3:0] distance = done + 4'd1;
   wire [16*16-1:0] lefts;
   wire [PARTS:0] nearer = {on_line, 1'b1};

@@ -2,18 +2,18 @@
 //
 // pool_divide: quotient of a sum and a number of pixels, rounded once, halves up.
 //
-// How it works: half of the divisor is added, then the eight bits of the quotient are found one a
-// register, the highest first. The register holds the rest, less than the divisor, above the bits of
-// the sum that are still to come; a step moves the next of them to the rest, subtracts the divisor
-// where it fits, and puts the bit of the quotient into the place that became free.
-// Handshake: none; while move is high everything goes on, and the quotient comes nine moves after its
-// operands.
+// How it works: half of the divisor is added, then each register computes one of the eight quotient bits,
+// MSB first. The register holds the remainder, less than the divisor, above the bits of the sum still to
+// be consumed; a step shifts the next of them into the remainder, subtracts the divisor if possible, and
+// puts the quotient bit into the freed position.
+// Handshake: none; all stages advance while move is high, and the quotient leaves nine moves after its
+// operands enter.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module pool_divide (
-    // clock; everything goes on
+    // clock; all stages advance
     input  wire        clk,
     input  wire        move,
     // operands: the divisor is 1 to 256, the sum at most 255 times as large
@@ -23,7 +23,7 @@ module pool_divide (
 );
 
   localparam integer STEPS = 8;
-  wire [   16*STEPS+7:0] rest;  // of the last one the quotient alone
+  wire [   16*STEPS+7:0] rest;  // of the last stage only the quotient is used
   wire [9*(STEPS+1)-1:0] by;
 
   reg  [           15:0] rest_0;

@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_pages: collects the bytes of a pooling task to pages of 16, the last one of a line to what it has.
+// pool_pages: packs the bytes of a pooling task into pages of 16; the last page of a line may be partial.
 //
-// How it works: there are two pages. With one byte a cycle a page is filled in place and moves to the
-// other, which waits for the AI RAM, while the next one is filled. Of more bytes a group is turned to
-// its place, and what of it lies behind a full page begins the other one; so both are filled and wait
-// in turn.
-// Handshake: bytes are taken while move is high, which depends on registers alone; pages are
+// How it works: there are two pages. With one byte per cycle a page is filled in place and moves to the
+// other, which waits for the AI RAM, while the next one is filled. With more, a group is rotated to its
+// position, and its bytes beyond a full page begin the other one; so both are filled and drained
+// alternately.
+// Handshake: bytes are accepted while move is high, which depends on registers alone; pages are
 // valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module pool_pages #(
-    // bytes a cycle: 1, 2, 4 or 8
+    // bytes per cycle: 1, 2, 4 or 8
     parameter LANES = 4,
-    // derived, not to be set: width of a number of bytes
+    // derived, not to be set: width of a byte count
     parameter CW    = $clog2(LANES) + 1
 ) (
-    // clock, synchronous reset; everything is dropped
+    // clock, synchronous reset; drops everything
     input  wire               clk,
     input  wire               rst,
-    // bytes: how many, whether they are the last of a line
+    // bytes: count, last of a line
     output wire               move,
     input  wire               in_valid,
     input  wire [8*LANES-1:0] in_byte,
     input  wire [     CW-1:0] in_count,
     input  wire               in_end,
-    // pages, and whether a line ends in one
+    // pages, and whether a page ends a line
     output wire               page_valid,
     input  wire               page_ready,
     output wire [      127:0] page,
     output wire               page_end
 );
 
-  reg [3:0] place;  // of the next byte
+  reg [3:0] place;  // position of the next byte
   wire got = in_valid && move;
   wire sent = page_valid && page_ready;
   wire [4:0] reach = {1'b0, place} + {{(5 - CW) {1'b0}}, in_count};
-  wire first_full = got && (reach[4] || in_end);  // the page that is filled
+  wire first_full = got && (reach[4] || in_end);  // the page being filled
   always @(posedge clk) begin
     if (rst) place <= 4'd0;
     else place <= !got ? place : in_end ? 4'd0 : reach[3:0];
@@ -52,7 +52,7 @@ module pool_pages #(
       wire pass = full && !waits;
       wire next_full = first_full || (full && !pass);
       wire next_waits = pass || (waits && !sent);
-      assign move = open;  // not both: all stages before it look at it
+      assign move = open;  // not both: all earlier stages depend on it
       always @(posedge clk) begin
         if (rst) {full, waits, open} <= 3'b001;
         else {full, waits, open} <= {next_full, next_waits, !next_full || !next_waits};
@@ -71,11 +71,11 @@ module pool_pages #(
     end else begin : g_turns
       localparam integer RB = $clog2(LANES);
       localparam integer MORE = LANES - 1;  // bytes of a group behind its first
-      // which page is filled, which leaves; those that wait, and whether a line ends in them
+      // page being filled, page that leaves; pending pages, and whether a line ends in them
       reg fill, leave;
       reg [1:0] full, line_ends;
       reg [128*2-1:0] pages;
-      // the other page is needed, too, where a group may end in it
+      // the other page is also needed, where a group may end in it
       wire [4:0] far = {1'b0, place} + MORE[4:0];
       assign move = !full[fill] && !(full[!fill] && far[4]);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_parts: keeps the blocks that pool_walk reads and passes them on in pieces of COLS columns.
+// pool_parts: buffers the blocks read by pool_walk, and outputs them in pieces of COLS columns.
 //
-// How it works: a block is 16 columns of one line. With 16 columns a piece is a block, and a FIFO
-// keeps them. With fewer the lines of a chunk, 16 at most, lie in a ring, which is read once for each
-// part of their columns: the first COLS columns of all lines, then the next ones. The map is
-// therefore read once all the same. What the last pass reads is free. Of the last block of a line the
-// parts that are behind the last window are left out.
-// Handshake: a block is accepted whenever it comes, because pool_walk counts the places: freed is
-// high when one becomes free. Pieces are valid/ready.
+// How it works: a block is 16 columns of one line. With 16 columns a piece is a block, and a FIFO buffers
+// them. With fewer columns, the lines of a chunk, 16 at most, lie in a ring that is read once for each
+// part of their columns: the first COLS columns of all lines, then the next ones. The map itself is still
+// read only once. The last pass frees the entries it reads. Parts of a line's last block behind the last
+// window are skipped.
+// Handshake: a block is accepted unconditionally, because pool_walk counts the entries: freed is high
+// when one becomes free. Pieces are valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -17,13 +17,13 @@
 module pool_parts #(
     // columns of a piece: 4, 8 or 16
     parameter COLS   = 16,
-    // places for blocks; 16 where pieces are smaller than blocks
+    // entries for blocks; 16 where pieces are smaller than blocks
     parameter PLACES = 6
 ) (
     // clock and synchronous reset
     input  wire                   clk,
     input  wire                   rst,
-    // place in its block of the column where the last window of a line ends
+    // offset in its block of the column where the last window of a line ends
     input  wire [            3:0] last_place,
     // blocks
     input  wire                   got,
@@ -60,9 +60,9 @@ module pool_parts #(
       wire unused_whole = &{1'b0, fifo_ready, fifo_count, last_place};
     end else begin : g_parts
       localparam integer B = $clog2(COLS);
-      localparam integer SB = 4 - B;  // bits of a part's number
+      localparam integer SB = 4 - B;  // bits of a part index
 
-      // ---- the ring: the next line to be read, lines of its chunk before it, lines ahead
+      // ---- the ring: the next line to read, lines of its chunk before it, lines ahead
       reg [3:0] wr, rd, line;
       reg [4:0] ahead;
       reg [SB-1:0] part;

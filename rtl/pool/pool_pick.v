@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_pick: takes the windows that a pooling task wants out of those that end in a piece's columns,
-// and makes bytes of them.
+// pool_pick: selects the windows of a pooling task among those that end in a piece's columns, and reduces
+// them to bytes.
 //
-// How it works: the column where the next window ends is counted; LANES windows a cycle, sx columns
-// apart, are picked until one ends behind the piece. Each goes through a divider; its divisor is the
-// number of pixels that count, which near the edges of the map may be less. Of a window that is the
-// whole map each piece gives a part, and what was found before is kept in total. A map of at most 256
-// pixels is then divided like any window. The sum of a larger one, which has at least 16 cycles for
-// it, is divided where it is, a bit a cycle.
-// Handshake: sums are valid/ready; everything but a long division moves while move is high.
+// How it works: a counter holds the column where the next window ends; LANES windows per cycle, sx
+// columns apart, are selected until one ends beyond the piece. Each passes a divider; its divisor is the
+// number of valid pixels, which may be smaller near the edges of the map. A whole-map window gets one
+// partial result per piece, accumulated in total. For a map of at most 256 pixels, total is then divided
+// like any window. The sum of a larger map, for which at least 16 cycles are available, is divided in
+// place, a bit per cycle.
+// Handshake: sums are valid/ready; all stages except a long division advance while move is high.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module pool_pick #(
-    // windows a cycle: 1, 2, 4 or 8
+    // windows per cycle: 1, 2, 4 or 8
     parameter LANES = 4,
     // columns of a piece: 4, 8 or 16; bits of the sum of a window
     parameter COLS  = 16,
     parameter SB    = 17,
-    // derived, not to be set: width of a number of windows
+    // derived, not to be set: width of a window count
     parameter CW    = $clog2(LANES) + 1
 ) (
     // clock and synchronous reset
     input  wire               clk,
     input  wire               rst,
-    // layer: whole map, of more than 256 pixels, sums, only pixels of the map count, byte to be
-    // exclusive-ored
+    // layer: whole map, of more than 256 pixels, sums, only pixels of the map count, XOR mask of the
+    // bytes
     input  wire               all,
     input  wire               of_many,
     input  wire               sums,
@@ -48,7 +48,7 @@ module pool_pick #(
     input  wire [        4:0] sum_lines,
     input  wire               sum_first,
     input  wire               sum_last,
-    // bytes: how many, whether they are the last of a line
+    // bytes: count, last of a line
     input  wire               move,
     output wire               out_valid,
     output wire [8*LANES-1:0] out_byte,
@@ -56,7 +56,7 @@ module pool_pick #(
     output wire               out_end
 );
 
-  // registers between a pick and its byte: divisor in three steps, then a bit of the quotient each
+  // registers between a selection and its byte: three for the divisor, then one per quotient bit
   localparam integer BEFORE = 3;
   localparam integer STEPS = BEFORE + 9;
   localparam integer B = $clog2(COLS);
@@ -70,19 +70,20 @@ module pool_pick #(
   reg [10-B:0] k;  // piece of the line
   reg [10:0] ends;  // column where the next window ends
 
-  // ---- windows of this cycle, and whether there is one more behind them
+  // ---- windows of this cycle, and whether another one follows
   wire [11*LANES-1:0] at;
   wire [LANES-1:0] wanted;
   wire [CW-1:0] count;
   wire [10:0] after;
   wire [10:0] all_sx = {6'd0, sx} << $clog2(LANES);
-  reg [10:0] beyond_far;  // as a register: all_sx
+  reg [10:0] beyond_far;  // all_sx, registered
   wire [10:0] beyond = ends + beyond_far;
-  // More: beyond lies in this piece, too, and not behind the last window. The answer goes back through
-  // all stages to the reads, so it is in a register with ends: two comparisons with values of the layer.
-  reg several;  // windows of two cycles may end in a piece
-  reg [B-1:0] most;  // place in the piece from which on no more do
-  reg [10:0] stop;  // ... column
+  // More: beyond also lies in this piece, and not behind the last window. The result propagates back
+  // through all stages to the reads, so it is registered together with ends: two comparisons with
+  // constants of the layer.
+  reg several;  // windows of two cycles may end in one piece
+  reg [B-1:0] most;  // last offset in the piece for which more remain
+  reg [10:0] stop;  // ... last column
   always @(posedge clk) begin
     beyond_far <= all_sx;
     several <= !all && all_sx[10:B] == {(11 - B) {1'b0}} && last_end >= all_sx;
@@ -96,15 +97,15 @@ module pool_pick #(
   wire take = sum_valid && sum_ready;
   assign sum_ready = !busy || (give && !more);
 
-  // Window i of a cycle ends in this piece, and not behind the last one, by comparisons of the same kind.
+  // Window i of a cycle ends in this piece, and not behind the last one; comparisons as above.
   genvar i;
   assign at[10:0]  = ends;
   assign wanted[0] = all ? last : first_wanted;
-  wire [11*LANES-1:0] apart;  // columns from the first window to that of a lane
+  wire [11*LANES-1:0] apart;  // columns from the first window to a lane's window
   assign apart[10:0] = 11'd0;
   generate
     for (i = 1; i < LANES; i = i + 1) begin : g_at
-      reg [10:0] far, lane_stop;  // columns behind the first window; largest ends that takes it
+      reg [10:0] far, lane_stop;  // columns behind the first window; largest ends that uses it
       reg [B-1:0] lane_most;
       reg near;  // one piece may have both
       wire [10:0] sx_i = apart[11*(i-1)+:11] + {6'd0, sx};
@@ -127,7 +128,7 @@ module pool_pick #(
       for (n = 0; n < LANES; n = n + 1) if (bits[n]) number_of = number_of + ONE;
     end
   endfunction
-  // the first that is not wanted is the next one
+  // the first window not selected is the next one
   function [10:0] first_of(input [LANES-1:0] bits, input [11*LANES-1:0] columns,
                            input [10:0] behind);
     integer n;
@@ -160,8 +161,8 @@ module pool_pick #(
     end
   end
 
-  // ---- picked windows; the first lane also sees the parts of a whole map
-  wire [ 32*COLS-1:0] spread;  // so far apart that a number selects without a product
+  // ---- selected windows; the first lane also gets the partial results of a whole map
+  wire [ 32*COLS-1:0] spread;  // spaced so that the index selects without a multiplication
   wire [SB*LANES-1:0] picked;
   generate
     for (i = 0; i < COLS; i = i + 1) begin : g_spread
@@ -173,8 +174,8 @@ module pool_pick #(
     end
   endgenerate
 
-  // ---- the whole map: what came before. A large sum stays: phase 1 adds half of the divisor, 2 to 9
-  // find a bit of the quotient, as pool_divide does, and in 10 it waits for its way out.
+  // ---- the whole map: partial result so far. A large sum stays in place: phase 1 adds half of the
+  // divisor, 2 to 9 compute a quotient bit each, as pool_divide does, and in 10 it waits to leave.
   localparam [3:0] HALF = 4'd1;
   localparam [3:0] QUOTIENT = 4'd10;
   reg [3:0] phase;
@@ -205,11 +206,11 @@ module pool_pick #(
     else if (half || (give && (sums || part_more))) total <= sums ? added : {19'd0, picked[7:0]};
   end
 
-  // ---- what goes with the bytes
+  // ---- flags that travel with the bytes
   reg [STEPS-1:0] valid, line_end;
   reg [CW*STEPS-1:0] counts;
   reg [4:0] lines_0, lines_1;
-  // without bytes under way the lanes stand still
+  // with no bytes in flight the lanes do not toggle
   wire under_way = busy || (|valid[STEPS-2:0]);
   wire lanes_move = move && under_way;
   always @(posedge clk) begin
@@ -235,7 +236,7 @@ module pool_pick #(
       reg  [10:0] here;
       reg  [ 4:0] columns;
       reg  [ 8:0] divisor;
-      // a window has 16 columns at most, so that five bits of its ends are enough
+      // a window has at most 16 columns, so that five bits of its ends are enough
       wire [ 4:0] begins = (here >= {7'd0, kw_m1}) ? here[4:0] - {1'b0, kw_m1} : 5'd0;
       wire [ 4:0] stops = (here > last_column) ? n_w[4:0] : here[4:0] + 5'd1;
       wire [ 9:0] some = lines_1 * columns;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_setup: what a pooling task needs to know of its layer, worked out at its start.
+// pool_setup: computes the layer constants of a pooling task at its start.
 //
-// How it works: products are made a bit of the second factor a cycle, all in the same cycles: pixels of
-// the map for a window that is the whole map, otherwise the column of the last window, whose second
-// factor has five bits instead of ten; pixels of a window, and rows of the AI RAM. Bytes are turned so
-// that all kinds compute with numbers from 0 to 255 and a maximum or a sum: turn is exclusive-ored to
-// what is read and to the result; of a minimum it complements, of signed bytes it moves -128 to 0.
-// Handshake: start with a descriptor that stays; ready rises when everything is there, until the
-// next start.
+// How it works: products are computed in parallel, one bit of the second factor per cycle: pixels of the
+// map for a whole-map window, otherwise the column of the last window, whose second factor has five bits
+// instead of ten; pixels of a window, and rows of the AI RAM. Bytes are mapped so that all kinds compute
+// a maximum or a sum of numbers from 0 to 255: turn is XORed to the bytes read and to the result; it
+// complements for a minimum, and moves -128 to 0 for signed bytes.
+// Handshake: start with a descriptor that is held; ready is high from the end of the computation until
+// the next start.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -29,15 +29,15 @@ module pool_setup #(
     output reg                   all,
     output reg                   sums,
     output reg                   map_only,
-    // negative bytes count as 0; exclusive-ored to bytes; what stands outside of the map
+    // negative bytes count as 0; XOR mask of the bytes; value outside the map
     output reg                   gate,
     output reg  [           7:0] turn,
     output reg  [           7:0] outside,
-    // lines of a window - 1, columns that are added up - 1, columns from one window to the next
+    // lines of a window - 1, columns that are combined - 1, columns from one window to the next
     output reg  [           8:0] kh_m1,
     output reg  [           3:0] kw_m1,
     output reg  [           4:0] sx,
-    // rows of the AI RAM of a step between windows, of the lines above the map
+    // rows of the AI RAM per step between windows, of the lines above the map
     output reg  [           8:0] step_rows,
     output reg  [           6:0] top_rows,
     // column where the first and the last window end
@@ -45,7 +45,7 @@ module pool_setup #(
     output reg  [          10:0] last_end,
     // divisor of all windows: pixels of one, 1 for a maximum
     output reg  [          18:0] pixels,
-    // the divisor is one of more than 256 pixels
+    // the divisor exceeds 256 pixels
     output reg                   of_many
 );
 
@@ -76,7 +76,7 @@ module pool_setup #(
   wire [7:0] pad = desc[`DESC_PAD];
   wire [7:0] pad_seen = (gate && pad[7]) ? 8'd0 : pad;
 
-  // ---- products, a bit of the second factor a cycle; of a whole map only the first one counts
+  // ---- products, a bit of the second factor per cycle; for a whole map only the first one matters
   reg [3:0] steps;
   reg [18:0] product;
   reg [9:0] factor;
@@ -103,7 +103,7 @@ module pool_setup #(
       {kern_bits, irl_bits} <= {kern_bits[3:0], 1'b0, irl_bits[3:0], 1'b0};
     end
   end
-  // registered although they are short: sums and comparisons of pool_pick begin with them
+  // registered although short: sums and comparisons of pool_pick begin with them
   always @(posedge clk) begin
     {all, gate} <= {whole, desc[`DESC_SIN]};
     sums        <= kind != 3'd1 && kind != 3'd2;

@@ -2,12 +2,12 @@
 //
 // pool_task: pooling tasks, maximum, minimum and average of any window over a map in the AI RAM.
 //
-// How it works: beside the array, not through it. pool_walk reads the map in blocks of 16 columns, the
-// lines of a window one after the other; pool_parts cuts them to pieces of 4 * LANES columns, 16 at
-// most; pool_columns makes of them the maxima or sums of all windows that end in these columns;
-// pool_pick takes those that are wanted and divides; pool_write puts the bytes into the output map.
-// All stages work at the same time, each on a piece of its own.
-// Handshake: start with the descriptor of a pooling task, which stays; busy until the last word is
+// How it works: independent of the array. pool_walk reads the map in blocks of 16 columns, the lines of a
+// window one after the other; pool_parts cuts them into pieces of 4 * LANES columns, 16 at most;
+// pool_columns computes the maxima or sums of all windows that end in these columns; pool_pick selects
+// the wanted ones and divides; pool_write writes the bytes to the output map. All stages work in
+// parallel, each on its own piece.
+// Handshake: start with the descriptor of a pooling task, which is held; busy until the last word is
 // written, done a cycle later.
 `resetall
 `timescale 1ns / 1ps
@@ -15,13 +15,13 @@
 `include "openkpu_fields.vh"
 
 module pool_task #(
-    // windows that are divided at a time: 1, 2, 4 or 8
+    // windows divided in parallel: 1, 2, 4 or 8
     parameter LANES = 4,
     // bytes of a word of the AI RAM
     parameter PATH  = 64,
     // cycles from a grant to the data of the read, see ai_ram
     parameter READ  = 1,
-    // derived, not to be set: bits of a byte's number in a word
+    // derived, not to be set: bits of a byte index in a word
     parameter PB    = $clog2(PATH)
 ) (
     // clock and synchronous reset
@@ -66,7 +66,7 @@ module pool_task #(
   wire [8*LANES-1:0] byte_data;
   wire [CW-1:0] byte_count;
 
-  // the walk begins when the values are there
+  // the walk begins when the constants are ready
   reg waits, was_busy;
   wire begin_walk = waits && ready;
   always @(posedge clk) begin

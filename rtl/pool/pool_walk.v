@@ -2,14 +2,15 @@
 //
 // pool_walk: reads the map of a pooling task in blocks of 16 bytes, in the order of its windows.
 //
-// How it works: the walk is channel > line of windows > block of a line > line of the window. A block
-// is 16 columns of one channel, whatever PATH is. Lines above and below the map and blocks beyond its
-// right edge are blocks without a read: none of their bytes count. A window that is the whole map is
-// walked in chunks of UNIT lines, the last one of up to 2 * UNIT - 1, so that no chunk is shorter than
-// the time which its columns need. The next block stands in a register as a request, so that a block
-// a cycle is read, and a request is made only when there is a place for its answer.
-// Handshake: begins with start, when the values of pool_setup are there. fill_req is held until
-// fill_gnt, data come READ cycles later and leave at once: got; freed for each place that is free again.
+// How it works: the walk is channel > line of windows > block of a line > line of the window. A block is
+// 16 columns of one channel, whatever PATH is. Lines above and below the map and blocks beyond its right
+// edge are blocks without a read: none of their bytes count. A whole-map window is walked in chunks of
+// UNIT lines, the last one of up to 2 * UNIT - 1, so that no chunk is shorter than the time its columns
+// need. The next block is a registered request, so that one block per cycle can be read, and a request is
+// issued only when a buffer entry is free for it.
+// Handshake: begins with start, when the constants of pool_setup are ready. fill_req is held until
+// fill_gnt, data arrive READ cycles later and leave at once: got; freed pulses for each entry that
+// becomes free.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,17 +21,17 @@ module pool_walk #(
     parameter PATH   = 64,
     // lines of a chunk of a whole map: 8 or 16
     parameter UNIT   = 16,
-    // places for blocks
+    // buffer entries for blocks
     parameter PLACES = 6,
     // cycles from a grant to the data of the read, see ai_ram
     parameter READ   = 1,
-    // derived, not to be set: bits of a byte's number in a word
+    // derived, not to be set: bits of a byte index in a word
     parameter PB     = $clog2(PATH)
 ) (
     // clock and synchronous reset
     input  wire                   clk,
     input  wire                   rst,
-    // layer; what pool_setup made of it
+    // layer; its constants from pool_setup
     input  wire                   start,
     input  wire [ `DESC_BITS-1:0] desc,
     input  wire                   all,
@@ -43,7 +44,7 @@ module pool_walk #(
     output reg  [        20-PB:0] fill_word,
     input  wire                   fill_gnt,
     input  wire [     8*PATH-1:0] fill_data,
-    // blocks: 16 bytes, how many of them count and whose they are; a place of one is free
+    // blocks: 16 bytes, valid bytes and position; an entry becomes free
     output wire                   got,
     output wire [          127:0] got_data,
     output wire [`PIECE_BITS-1:0] got_piece,
@@ -75,18 +76,18 @@ module pool_walk #(
   reg [14:0] chan_row, top_row, row;
   reg [1:0] sub;  // channel in its row
 
-  // the line, the block is the last one: registers, for all that is behind them is chained
+  // last line, last block: registered, because long logic follows
   reg r_end, k_last;
   wire [8:0] r_next = r + 9'd1;
   wire [5:0] k_next = k + 6'd1;
-  // behind a unit of lines, unless the next one is the last and not complete
+  // end of a unit of lines, unless the next unit is the last and incomplete
   wire [9-UB:0] whole_units = n_h[9:UB];
   wire unit_end = r[UB-1:0] == {UB{1'b1}} && {1'b0, r[8:UB]} + 1'b1 < whole_units;
   wire chunk_end = r_end || (all && unit_end);
   wire k_end = r_end && k_last;
   wire y_end = k_end && lines_left == 9'd0;
   wire c_end = y_end && chan_left == 10'd0;
-  // channels of a row: 4, 2, 1
+  // channels per row: 4, 2, 1
   wire row_end = (ip == 2'd0) ? sub == 2'd3 : (ip == 2'd1) ? sub == 2'd1 : 1'b1;
 
   wire go;
@@ -138,15 +139,15 @@ module pool_walk #(
     end
   end
 
-  // ---- a request, then its answer
+  // ---- a request, then its data
   wire on_map = !y[10] && y[9:0] < n_h;
   wire [4:0] count = !on_map ? 5'd0 : (rest > 11'd16) ? 5'd16 : rest[4:0];
   wire [16:0] block = {row, 2'b00} + {15'd0, (ip == 2'd1) ? {sub[0], 1'b0} : sub} + {11'd0, k};
 
   reg req_valid;
   reg [`PIECE_BITS-1:0] req_piece;
-  reg [4:0] used;  // places that are taken, or will be
-  reg [READ-1:0] on_way;  // blocks that are read, their pieces
+  reg [4:0] used;  // entries in use or reserved
+  reg [READ-1:0] on_way;  // blocks in flight, their pieces
   reg [`PIECE_BITS*READ-1:0] pieces;
   wire [READ:0] on_way_next;
   wire [`PIECE_BITS*(READ+1)-1:0] pieces_next = {pieces, req_piece};

@@ -2,21 +2,21 @@
 //
 // pool_write: writes the bytes of a pooling task to the output map.
 //
-// How it works: pool_pages makes pages of 16 bytes of them. The walk over the output map, channel >
-// line > page, goes on when one is written; only the last page of a line is written in part, and all
-// of these alike.
-// Handshake: bytes are taken while move is high; a page waits with writeback_req until
-// writeback_gnt. busy from start until the last page is written.
+// How it works: pool_pages packs them into pages of 16 bytes. The walk over the output map, channel >
+// line > page, advances with each written page; only the last page of a line is partial, by the same
+// amount in all lines.
+// Handshake: bytes are accepted while move is high; a page waits with writeback_req until writeback_gnt.
+// busy from start until the last page is written.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module pool_write #(
-    // bytes a cycle: 1, 2, 4 or 8; bytes of a word of the AI RAM
+    // bytes per cycle: 1, 2, 4 or 8; bytes of a word of the AI RAM
     parameter LANES = 4,
     parameter PATH  = 64,
-    // derived, not to be set: width of a number of bytes, bits of a byte's number in a word
+    // derived, not to be set: width of a byte count, bits of a byte index in a word
     parameter CW    = $clog2(LANES) + 1,
     parameter PB    = $clog2(PATH)
 ) (
@@ -64,7 +64,7 @@ module pool_write #(
   reg [9:0] chan_left;
   reg [8:0] lines_left;
   reg [14:0] chan_row, row;  // of the channel, of the line
-  reg [16:0] block;  // 16 bytes of the AI RAM where the page goes
+  reg [16:0] block;  // 16-byte block of the AI RAM that the page is written to
   reg [1:0] sub;
   wire [1:0] op = desc[`DESC_OP];
   wire [10:0] chans_m1 = desc[`DESC_O] - 11'd1;
@@ -76,7 +76,7 @@ module pool_write #(
   wire [14:0] next_chan = row_end ? chan_row + {1'b0, desc[`DESC_OCS]} : chan_row;
   wire [14:0] next_row = chan_end ? next_chan : row + {10'd0, desc[`DESC_ORL]};
   wire [1:0] new_sub = chan_end ? next_sub : sub;
-  // where a channel begins in its row
+  // start of a channel in its row
   wire [1:0] new_block = (op == 2'd1) ? {new_sub[0], 1'b0} : new_sub;
 
   always @(posedge clk) begin

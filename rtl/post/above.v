@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// above: a signed value lies above a bound (EQUAL: or on it).
+// above: a signed value exceeds a bound (EQUAL: or equals it).
 //
-// How it works: the sign of one subtraction; written as a comparison, synthesis may add a test for
+// How it works: the sign of one subtraction; for a comparison operator synthesis may add a test for
 // equality.
 // Handshake: none, combinational.
 `resetall
@@ -16,7 +16,7 @@ module above #(
     // value and bound, signed
     input  wire [35:0] value,
     input  wire [35:0] bound,
-    // the value lies above
+    // the value exceeds the bound
     output wire        yes
 );
 

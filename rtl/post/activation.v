@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// activation: sixteen linear segments to one byte, one lane.
+// activation: piecewise linear function of sixteen segments, result one byte, one lane.
 //
-// How it works: segment_search finds the segment; the distance from its start is multiplied,
-// shifted with rounding, the segment's addend is added and the result is clamped. The roundings are
-// those of docs/kpu.md section 1.3. Rounding 0, the vendor's simulator: half to even, and a
-// negative value steps down whenever the remainder is above one half. Rounding 1: a step on every
-// half, and a value equal to a start belongs to that segment. Rounding 2: floor.
-// The distance is signed, negative in segment 0 alone; the multiplier is kept as sign and
-// magnitude. act_table has moved it up, so that the shift is a multiple of four and three bits. Of
-// the shifted product nine bits, one half and two flags are kept: something below them, something
-// above them, which is beyond the clamp. Eight registers: three of the search, distance, products,
-// their sum, most of the shift, byte. Distance and products have no enable, so that they
-// can be the multipliers' own registers; they settle when the values do.
-// Handshake: none, a fixed pipeline of eight cycles; valid enables each stage. The table is written
-// while no value is in flight.
+// How it works: segment_search finds the segment; the distance from its start is multiplied and shifted
+// with rounding, the segment's addend is added and the result is clamped. The rounding modes are those of
+// docs/kpu.md section 1.3. Rounding 0, the vendor's simulator: half to even, and a negative value steps
+// down whenever the remainder is above one half. Rounding 1: a step on every half, and a value equal to a
+// start belongs to that segment. Rounding 2: floor. The distance is signed, negative in segment 0 alone;
+// the multiplier is sign and magnitude. act_table has shifted it left, so that the remaining shift is a
+// multiple of four, plus three bits. Of the shifted product nine bits, one half bit and two flags are
+// kept: a non-zero bit below them, a bit above them, which is beyond the clamp. Eight registers: three of
+// the search, distance, products, their sum, most of the shift, byte. Distance and products have no
+// enable, so that they can map to the multipliers' own registers; they settle together with the values.
+// Handshake: none, a fixed pipeline of eight cycles; valid enables each stage. The table is written while
+// no value is in flight.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -23,7 +22,7 @@
 module activation #(
     // 0: half to even, 1: half away from zero, 2: floor
     parameter ROUNDING = 0,
-    // bits of the distance that a multiplier takes: 18, or 17 where unsigned operands have a bit less
+    // operand width of a multiplier for the distance: 18, or 17 where unsigned operands have one bit less
     parameter PIECE    = 18
 ) (
     // clock
@@ -43,7 +42,8 @@ module activation #(
     input  wire                     sgn,
     // value of the first stage
     input  wire [             35:0] v,
-    // out32: the value leaves, a byte of it (the table's starts are 0, its multipliers 8); fourth stage
+    // out32: a byte of the value bypasses rounding (the table's starts are 0, its multipliers 8); its
+    // index; fourth stage
     input  wire                     out32,
     input  wire [              1:0] plane,
     // byte after the eighth stage
@@ -69,7 +69,7 @@ module activation #(
       .value      (value)
   );
 
-  // ---- fourth stage: distance, signed. Only in segment 0 it can be negative.
+  // ---- fourth stage: distance, signed, negative in segment 0 alone
   wire [`SEGMENT_BITS-1:0] entry;
   ram_1r1w_async #(
       .WIDTH(`SEGMENT_BITS),
@@ -99,8 +99,8 @@ module activation #(
     end
   end
 
-  // ---- fifth stage: products of two pieces of the distance. A negative one is 2^36 too much in
-  // them, times the multiplier of entry 0.
+  // ---- fifth stage: products of two pieces of the distance. For a negative distance they are too large
+  // by 2^36 times the multiplier of entry 0.
   wire [PIECE+17:0] low_n = dist_4[PIECE-1:0] * mul_4;
   wire [PIECE+17:0] high_n = dist_4[2*PIECE-1:PIECE] * mul_4;
   reg [PIECE+17:0] low_5, high_5;
@@ -157,8 +157,8 @@ module activation #(
   end
 
   // ---- seventh stage: shifted by 32, 16 and 8. After each step only those bits are kept that a further
-  // shift can bring to the window. A negative product is kept as its complement, so that zeros come
-  // in from above.
+  // shift can move into the window. A negative product is kept as its complement, so that zeros are
+  // shifted in from above.
   wire [21:0] by_32 = shift_p[3] ? product[53:32] : product[21:0];
   wire [23:0] by_16 = shift_p[2] ? {product[39:22], by_32[21:16]} : {product[23:22], by_32};
   wire lost = shift_p[3] && product[31:0] != 32'd0 || shift_p[2] && by_32[15:0] != 16'd0;
@@ -185,15 +185,15 @@ module activation #(
     end
   end
 
-  // ---- eighth stage: the rest of the shift, round, add and clamp. The window: nine bits, the half,
+  // ---- eighth stage: the rest of the shift, round, add and clamp. The window: nine bits, the half bit,
   // two bits below it
   wire [11:0] window = shift_6 ? by_8[15:4] : by_8[11:0];
   wire odd = window[3] ^ below_6;
   wire half = window[2] ^ below_6;
   wire rest = lost_6 || shift_6 && by_8[3:0] != {4{below_6}} || window[1:0] != {2{below_6}};
   wire beyond = vast_6 || !shift_6 && by_8[15:12] != 4'd0;
-  // the floor of the value is whole or, with a negative multiplier, -whole = ~whole + 1 where there
-  // is no remainder, else ~whole, and then the remainder is what the other one lacks to 1.
+  // the floor of the value is whole or, with a negative multiplier, -whole = ~whole + 1 without a
+  // remainder, else ~whole, with 1 minus the remainder as the new remainder.
   // The step away from zero:
   wire step_whole = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? half : half && (rest || odd);
   wire step_other = (ROUNDING == 2) ? 1'b0 : (ROUNDING == 1) ? half ^ rest :

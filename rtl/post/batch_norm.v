@@ -2,28 +2,28 @@
 //
 // batch_norm: v = ((alu * mul) >> shift) + add, one lane, modulo 2^36.
 //
-// How it works: the multiplier comes moved up by 15 - shift bits (param_buffer), so that the shift
-// is always 15 and the product matters modulo 2^51. alu comes raised by 2^35, an unsigned number;
-// what the raise adds to the result, mul * 2^20, is a constant of the channel and has been taken off
-// the addend. The product is cut into pieces of 18 bits of mul and PIECE bits of alu, one multiplier
-// of an FPGA each; three bits of mul, and of alu what its pieces leave, are added apart. The shift
-// is a floor; whenever the true value fits 36 bits it is exact. Four registers: factors, products,
-// two sums, v. Those in front of and behind the multipliers have no enable, so that they can be the
-// multipliers' own; they settle when the values do.
+// How it works: the multiplier arrives shifted left by 15 - shift bits (param_buffer), so that the shift
+// is always 15 and the product matters modulo 2^51. alu arrives with an offset of 2^35, as an unsigned
+// number; the offset adds mul * 2^20 to the result, a constant of the channel that is already subtracted
+// from the addend. The product is split into pieces of 18 bits of mul and PIECE bits of alu, one FPGA
+// multiplier each; three bits of mul, and the remaining bits of alu, are added separately. The shift is a
+// floor; whenever the true value fits 36 bits it is exact. Four registers: factors, products, two sums,
+// v. Those before and after the multipliers have no enable, so that they can map to the multipliers' own;
+// they settle together with the values.
 // Handshake: none, a fixed pipeline of four cycles; valid enables the last two.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module batch_norm #(
-    // bits of alu that a multiplier takes: 18, or 17 where unsigned operands have a bit less
+    // operand width of a multiplier for alu: 18, or 17 where unsigned operands have one bit less
     parameter PIECE = 18
 ) (
     // clock
     input  wire        clk,
     // stage enables; the first two stages have none
     input  wire [ 3:0] valid,
-    // first stage: value plus 2^35, and multiplier moved up by 15 - shift
+    // first stage: value plus 2^35, and multiplier shifted left by 15 - shift
     input  wire [35:0] alu,
     input  wire [38:0] mul,
     // third stage: addend less mul * 2^20
@@ -42,7 +42,7 @@ module batch_norm #(
     m <= mul;
   end
 
-  // ---- second stage. Weights: 2^0, 2^PIECE, 2^18, 2^(PIECE + 18); beyond 2^51 nothing is kept.
+  // ---- second stage. Weights: 2^0, 2^PIECE, 2^18, 2^(PIECE + 18); bits from 2^51 on are dropped.
   wire [PIECE+17:0] ll_n = x[PIECE-1:0] * m[17:0];
   wire [PIECE+17:0] hl_n = x[2*PIECE-1:PIECE] * m[17:0];
   wire [PIECE+17:0] lh_n = x[PIECE-1:0] * m[35:18];
@@ -65,9 +65,9 @@ module batch_norm #(
     four <= m[38] ? x[12:0] : 13'd0;
   end
 
-  // ---- third and fourth stage: bits 15 to 50 of the product, and the addend. What lies at 2^36 and
-  // above fills the lines of lower terms.
-  // (kept apart: of several terms in one sum synthesis makes something larger)
+  // ---- third and fourth stage: bits 15 to 50 of the product, and the addend. Terms at 2^36 and above
+  // share rows with lower terms.
+  // (kept apart: synthesis makes a larger circuit of several terms in one sum)
   (* keep *) wire [50-PIECE:0] mid_0;
   (* keep *) wire [32:0] mid_1;
   (* keep *) wire [14:0] high_0;
@@ -75,7 +75,7 @@ module batch_norm #(
   (* keep *) wire [14:0] high_2;
   reg [35:0] from_15;
   reg [32:0] lh_q;
-  reg [35:0] rest;  // what has no bits below 2^36, and the addend
+  reg [35:0] rest;  // terms without bits below 2^36, and the addend
   wire [35:0] lowest;
   assign mid_1 = from_15[35:3] + lh_q;
   generate
@@ -84,7 +84,7 @@ module batch_norm #(
       assign high_0 = hh;
       assign lowest = {mid_1, from_15[2:0]};
     end else begin : g_odd
-      // two bits of the value are left, at 2^34; the highest product lies at 2^35
+      // two bits of the value remain, at 2^34; the highest product lies at 2^35
       reg  [16:0] left_0;
       reg  [15:0] left_1;
       reg  [16:0] odd_q;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// post_lane: from a sum of products to a byte, one lane.
+// post_lane: converts a sum of products to a byte, one lane.
 //
-// How it works: zero-point terms (four cycles), batch norm (four), activation (eight). Each
-// parameter is sampled in the cycle in which its stage needs it. The tables lie in small memories of
-// the lane. The constant is raised by 2^35, so that batch norm multiplies unsigned numbers, and the
-// addend lacks what this adds to the product.
-// Handshake: none, a fixed pipeline of sixteen cycles; valid[i] enables stage i. The tables are
-// written while no sum is in flight.
+// How it works: zero-point terms (four cycles), batch norm (four), activation (eight). Each parameter is
+// sampled in the cycle in which its stage needs it. The tables are small memories of the lane. The
+// constant has an offset of 2^35, so that batch norm multiplies unsigned numbers; the addend compensates
+// its product.
+// Handshake: none, a fixed pipeline of sixteen cycles; valid[i] enables stage i. The tables are written
+// while no sum is in flight.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -16,9 +16,9 @@
 module post_lane #(
     // rounding of the activation, see activation
     parameter ROUNDING = 0,
-    // the zero point: 1 from multipliers, 0 from memories
+    // zero point: 1 from multipliers, 0 from memories
     parameter MULTIPLY = 0,
-    // bits of a wide number that a multiplier takes beside 18 of another one: 18 or 17
+    // bits of a multiplier's wide operand (the other one has 18): 18 or 17
     parameter PIECE    = 18
 ) (
     // clock
@@ -30,8 +30,8 @@ module post_lane #(
     // layer: argument of the zero point for multipliers
     input  wire [             35:0] coarse,
     input  wire                     fine,
-    // tables: write ports of the activation and of the zero point; what lanes share of
-    // the former: starts, minus the multiplier of entry 0
+    // tables: write ports of the activation and of the zero point; activation values common to all lanes:
+    // starts, minus the multiplier of entry 0
     input  wire                     table_we,
     input  wire [              3:0] table_addr,
     input  wire [`SEGMENT_BITS-1:0] table_data,
@@ -53,7 +53,7 @@ module post_lane #(
     input  wire [             38:0] high,
     input  wire [             38:0] mul,
     input  wire [             35:0] add,
-    // out32, stage 11: the byte of v that leaves
+    // out32, stage 11: index of the byte of v to output
     input  wire                     out32,
     input  wire [              1:0] plane,
     // byte after stage 15

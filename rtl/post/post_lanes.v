@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// post_lanes: zero-point terms, batch norm and activation for N_Y * N_Z sums a cycle.
+// post_lanes: zero-point terms, batch norm and activation for N_Y * N_Z sums per cycle.
 //
-// How it works: lane z*N_Y + y takes the parameters of kernel module z. In a convolution these are
-// the banks of the group's parameter row, in a depthwise layer the bank of the lane's channel, in
-// a fully connected layer one bank: one of few that are picked from all once. Parameters arrive
-// with the sums and are delayed along the lanes; an addend loses on its way what the raised constant
-// adds behind the multiplier (batch_norm).
-// Outside of depthwise layers all lanes of a y have the same sum of pixels. Nine taps, all that a
-// depthwise layer adds up, have twelve bits; the bits above are multiplied once a y, in the second
-// lane of the y, which then borrows the product of the lower ones from the first, or where there is
-// no second one in zero_point_high.
-// Sixteen registers from sums to bytes. SHARE sums may share a lane: then the kernel modules come in
-// that many parts, one a cycle, and the bytes leave together with the last.
-// Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes, and
-// sends no others for SHARE - 1 cycles; the parameters stay that long.
-// Before a layer's first sum load pulses; from the third cycle after it on all sixteen entries of its
-// table are written; until then the layer before has left.
+// How it works: lane z*N_Y + y uses the parameters of kernel module z. In a convolution these are the
+// banks of the group's parameter row, in a depthwise layer the bank of the lane's channel, in a fully
+// connected layer one bank, selected once for all lanes. Parameters arrive with the sums and are delayed
+// along the lanes; on its way an addend is reduced by the contribution of the constant's offset behind
+// the multiplier (batch_norm).
+// Except in depthwise layers all lanes of a y have the same sum of pixels. Nine taps, all that a
+// depthwise layer accumulates, need twelve bits; the bits above are multiplied once per y, in the second
+// lane of the y, which then uses the first lane's product of the lower ones; without a second lane, in
+// zero_point_high.
+// Sixteen registers from sums to bytes. SHARE sums may share a lane: then the kernel modules arrive in
+// that many parts, one per cycle, and the bytes leave together with the last.
+// Handshake: none, a fixed pipeline; the sender of sums has reserved the room for their bytes, and sends
+// no others for SHARE - 1 cycles; the parameters are held that long.
+// load pulses before a layer's first sum; from the third cycle after it on all sixteen entries of its
+// table are written; by then the previous layer has drained.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -28,7 +28,7 @@ module post_lanes #(
     parameter N_Z      = 4,
     // rounding of the activation, see activation
     parameter ROUNDING = 0,
-    // width of what travels beside a sum
+    // width of the metadata that travels with a sum
     parameter MW       = 64,
     // width of the sum of pixels
     parameter XW       = 29,
@@ -36,17 +36,17 @@ module post_lanes #(
     parameter SHARE    = 1,
     // zero point of a lane: 1 from two multipliers, 0 from memories
     parameter MULTIPLY = 1,
-    // bits of a wide number that a multiplier takes beside 18 of another one: 18 or 17
+    // bits of a multiplier's wide operand (the other one has 18): 18 or 17
     parameter PIECE    = 18,
-    // derived, not to be set: sums and width of a bank number
+    // derived, not to be set: sums and width of a bank index
     parameter L        = N_Y * N_Z,
     parameter ZW       = $clog2(N_Z)
 ) (
     // clock and synchronous reset
     input  wire                     clk,
     input  wire                     rst,
-    // layer: how a kernel module finds its bank, depthwise (lanes have pixels of their own), log2 of
-    // the slot width (4, 5, 6), arguments
+    // layer: bank selection of a kernel module, depthwise (lanes have their own pixels), log2 of the slot
+    // width (4, 5, 6), arguments
     input  wire                     one_bank,
     input  wire                     by_chan,
     input  wire                     by_lane,
@@ -55,12 +55,12 @@ module post_lanes #(
     input  wire [              3:0] shr_x,
     input  wire                     sgn,
     input  wire                     out32,
-    // activation table: begins, an entry
+    // activation table: load, an entry
     input  wire                     load,
     input  wire                     table_we,
     input  wire [              3:0] table_addr,
     input  wire [`SEGMENT_BITS-1:0] table_data,
-    // sums, first bank of the issue, parameters of all banks, what travels beside
+    // sums, first bank of the issue, parameters of all banks, metadata
     input  wire                     in_valid,
     input  wire [         L*36-1:0] in_sum,
     input  wire [         L*XW-1:0] in_xsum,
@@ -79,7 +79,7 @@ module post_lanes #(
   localparam STAGES = 16;
   localparam LOW = 12;  // bits of a lane's own sum of pixels: 9 * 255
 
-  // ---- parts: lanes and kernel modules of one
+  // ---- parts: lanes and kernel modules per part
   localparam LANES = L / SHARE;
   localparam LZ = N_Z / SHARE;
   wire p_valid, p_last;
@@ -106,7 +106,7 @@ module post_lanes #(
     end else begin : g_parts
       localparam integer MORE = SHARE - 1;
       localparam [1:0] END = MORE[1:0];
-      reg [1:0] next;  // part that waits, 0: none
+      reg [1:0] next;  // pending part, 0: none
       reg [(L-LANES)*36-1:0] rest_sum;
       reg [(L-LANES)*LOW-1:0] rest_low;
       reg [N_Y*(XW-LOW)-1:0] high_q;
@@ -151,16 +151,16 @@ module post_lanes #(
     if (SHARE == 1) begin : g_out
       assign out_byte = lane_byte;
     end else begin : g_collect
-      reg [(L-LANES)*8-1:0] earlier;  // bytes of the parts before
+      reg [(L-LANES)*8-1:0] earlier;  // bytes of the previous parts
       assign out_byte = {lane_byte, earlier};
       always @(posedge clk) if (valid_q[STAGES-1]) earlier <= out_byte[L*8-1:LANES*8];
     end
   endgenerate
 
-  // the job is lowest of what travels beside; here that of a value whose segment is known
+  // the job is the lowest field of the metadata; here that of a value whose segment is known
   wire [`JOB_BITS-1:0] job_11 = meta_q[MW*10+:`JOB_BITS];
 
-  // ---- tables: what all lanes share. With out32 v leaves: minus 0, times 8, plus 0.
+  // ---- tables: values common to all lanes. With out32 v is output: minus 0, times 8, plus 0.
   reg [`SEGMENT_BITS-1:0] segment;
   reg segment_we;
   reg [3:0] segment_addr;
@@ -205,8 +205,8 @@ module post_lanes #(
       .data  (multiple)
   );
 
-  // ---- parameters: {constant 36, batch norm 71} of all banks; those of the first banks from the
-  // part's on. Lanes span as many channels as slots of 16 pixels fit.
+  // ---- parameters: {constant 36, batch norm 71} of all banks; those from the part's first bank on.
+  // Lanes span as many channels as slots of 16 pixels fit.
   localparam PW = 107;
   localparam SLOTS = (LANES >= 128) ? 8 : (LANES >= 32) ? LANES / 16 : 1;
   localparam SW = (LANES >= 128) ? 3 : (LANES >= 64) ? 2 : 1;
@@ -215,8 +215,8 @@ module post_lanes #(
   wire [N_Z*PW-1:0] par;
   wire [(1<<SW)*PW-1:0] slots;
   wire shared = one_bank || by_chan;
-  // depthwise: channels before those of the part; a row of one channel leaves the later lanes to a
-  // second row of the same one
+  // depthwise: channels before those of the part; for a row of one channel the later lanes hold a second
+  // row of the same channel
   wire [8:0] part_at = (part == 2'd1) ? {1'b0, STEP} :
       part[1] ? {STEP, 1'b0} + (part[0] ? {1'b0, STEP} : 9'd0) : 9'd0;
   wire [8:0] part_chans = (by_chan && !one_bank) ? part_at >> swl : 9'd0;
@@ -238,7 +238,7 @@ module post_lanes #(
     end
   endgenerate
 
-  // ---- zero point: upper part of the sum of pixels, once a y
+  // ---- zero point: upper part of the sum of pixels, once per y
   localparam POOLED = (MULTIPLY != 0 && LZ > 1) ? 1 : 0;
   genvar z, y;
   wire [  N_Y*39-1:0] high;
@@ -361,7 +361,7 @@ module post_lanes #(
     end
   endgenerate
 
-  // the upper parts of the other lanes are the same; two banks need no slots
+  // the upper parts of the other lanes are equal; two banks need no slots
   wire unused = &{1'b0, in_xsum, job_11, scaled, product, slots, swl, part_chans, part};
 
 endmodule

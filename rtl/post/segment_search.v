@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// segment_search: the largest segment whose start is below a value, one lane.
+// segment_search: finds the last segment whose start is below a value, one lane.
 //
-// How it works: act_table replaces each start by the least one from there on. These never fall from
-// entry to entry, whatever the order of the table, and the largest entry below v is the same. So
-// four comparisons find it: with entries 4, 8 and 12 at once, then with one of entries 2, 6, 10,
-// 14, then with one of the odd ones. Segment 0 when no start is below v. Three registers.
+// How it works: act_table replaces each start by the minimum from that entry on. These never decrease
+// from entry to entry, whatever the order of the table, and the last entry below v is the same. So four
+// comparisons find it: with entries 4, 8 and 12 at once, then with one of entries 2, 6, 10, 14, then with
+// one of the odd ones. Segment 0 when no start is below v. Three registers.
 // Handshake: none, a fixed pipeline of three cycles; valid enables each stage. The memories are
 // written while no value is in flight.
 `resetall

@@ -3,15 +3,15 @@
 // zero_point: alu = s + ((arg_x * sx) >> shr_x) + k, one lane, modulo 2^36.
 //
 // How it works: s is the sum of products, sx the sum of gated pixels, k the constant of the output
-// channel ((arg_w * sw) >> shr_w) + arg_add * n, which the weight loader prepares. The lane makes
-// the product with twelve bits of sx, all that nine taps need: with two multipliers (MULTIPLY), or
-// with three small memories of the multiples of arg_x (zero_point_table). It leaves, and comes back
-// or that of another lane; what sx has above these bits comes as a product from outside. The shift
-// is always 15 and the floor of the complete product: arg_x comes moved up. The multipliers have 36
-// bits for it; where it would be longer it is moved by three bits less, and sx by these. Four
-// registers: sx, multiples or products, their sum, alu. Those in front of and behind a multiplier
-// have no enable, so that they can be the multiplier's own; they settle when the sums do.
-// Handshake: none, a fixed pipeline of four cycles; valid enables each stage. Arguments stay and
+// channel ((arg_w * sw) >> shr_w) + arg_add * n, computed by the weight loader. The lane forms the
+// product with twelve bits of sx, enough for nine taps: with two multipliers (MULTIPLY), or with three
+// small memories of the multiples of arg_x (zero_point_table). The product is output, and it or that of
+// another lane returns; the product of the upper bits of sx comes from outside. The shift is always 15
+// and the floor of the complete product: arg_x arrives shifted left. The multipliers provide 36 bits for
+// it; where it would need more it is shifted by three bits less, and sx by three more. Four registers:
+// sx, multiples or products, their sum, alu. Those before and after a multiplier have no enable, so that
+// they can map to the multiplier's own; they settle together with the sums.
+// Handshake: none, a fixed pipeline of four cycles; valid enables each stage. Arguments are held, and
 // memories are written while no sum is in flight.
 `resetall
 `timescale 1ns / 1ps
@@ -25,7 +25,7 @@ module zero_point #(
     input  wire        clk,
     // stage enables
     input  wire [ 3:0] valid,
-    // multipliers: arg_x moved up; sx moves up by three bits
+    // multipliers: arg_x shifted left; sx is shifted left by three bits
     input  wire [35:0] coarse,
     input  wire        fine,
     // memories: write port of the multiples
@@ -57,7 +57,8 @@ module zero_point #(
       reg [34:0] lower;
       reg [32:0] upper;
       always @(posedge clk) begin
-        // (no choice: of that synthesis makes a reset of the lowest bits, which the others do not have)
+        // (no multiplexer: synthesis would map it to a reset of the lowest bits, which the others do not
+        // have)
         x     <= ({xsum[13:0], 3'd0} & {17{fine}}) | (xsum & ~{17{fine}});
         arg   <= coarse;
         lower <= lower_n;
@@ -70,8 +71,8 @@ module zero_point #(
 
       wire unused = &{1'b0, upper_n[35:33], table_we, table_addr, table_data};
     end else begin : g_look_up
-      // ---- second stage: a multiple for each digit. Bits 0 to 3 of the first one meet no others and
-      // lie below the point where the shift cuts: they are not kept.
+      // ---- second stage: a multiple for each digit. Bits 0 to 3 of the first one meet no others and are
+      // below the shift's cut: they are dropped.
       reg  [11:0] x;
       wire [38:0] m_0;
       wire [42:0] m_1, m_2;
@@ -140,7 +141,7 @@ module zero_point #(
     end
   end
 
-  // ---- fourth stage: from bit 15 on is what the shift leaves
+  // ---- fourth stage: the bits from 15 on remain after the shift
   wire [38:0] product = low_q + high;
   always @(posedge clk) begin
     if (valid[3]) alu <= sum_k + product[38:3];

@@ -2,11 +2,11 @@
 //
 // zero_point_high: arg_x times the upper bits of a sum of pixels, for all lanes of a pixel.
 //
-// How it works: in a convolution the sum of pixels does not depend on the output channel, so that
-// what a lane's own tables do not reach, bit 12 and above, is multiplied once a pixel. In a
-// depthwise layer these bits are zero. The product is kept modulo 2^39: with the 12 bits below it
-// these are the 51 bits of which a shift of 15 leaves 36. Three registers: factors, products, sum;
-// only the last one has an enable, the others can be the multipliers' own.
+// How it works: in a convolution the sum of pixels does not depend on the output channel, so its bits
+// beyond the lanes' own tables, bit 12 and above, are multiplied once per pixel. In a depthwise layer
+// these bits are zero. The product is kept modulo 2^39: with the 12 bits below it this makes 51 bits, and
+// 36 after a shift of 15. Three registers: factors, products, sum; only the last one has an enable, the
+// others can map to the multipliers' own.
 // Handshake: none, a fixed pipeline of three cycles; valid enables the last stage.
 `resetall
 `timescale 1ns / 1ps
@@ -20,7 +20,7 @@ module zero_point_high #(
     input  wire          clk,
     // stage enables; the first two stages have none
     input  wire [   2:0] valid,
-    // arg_x moved up
+    // arg_x shifted left
     input  wire [  38:0] scaled,
     // upper bits of the sum
     input  wire [HW-1:0] x,

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// zero_point_table: a layer's arg_x as the lanes want it, and its multiples.
+// zero_point_table: aligns a layer's arg_x for the lanes, and generates its multiples.
 //
-// How it works: arg_x is moved up by 15 - shr_x bits, so that every layer's shift is one of 15 bits
-// and the lanes need no shifter. In 36 bits (coarse) there is room for twelve of them: beyond that
-// arg_x is moved by three less, and what it is multiplied by moves by three (fine). While the
-// activation table is copied, sixteen writes carry the multiples 0 to 15 to the memories of lanes
-// that look products up.
-// Handshake: load begins with multiple 0; each step, from the third cycle after load on, writes
-// one. arg_x and shr_x are stable from load to the end of the layer.
+// How it works: arg_x is shifted left by 15 - shr_x bits, so that every layer's shift is 15 bits and the
+// lanes need no shifter. 36 bits (coarse) have room for a shift of twelve: beyond that arg_x is shifted
+// by three less, and its factor by three more (fine). While the activation table is copied, sixteen
+// writes send the multiples 0 to 15 to the memories of lanes without multipliers.
+// Handshake: load begins with multiple 0; each step, from the third cycle after load on, writes one.
+// arg_x and shr_x are stable from load to the end of the layer.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,10 +18,10 @@ module zero_point_table (
     // layer arguments
     input  wire [23:0] arg_x,
     input  wire [ 3:0] shr_x,
-    // first multiple; one is written
+    // first multiple; write one
     input  wire        load,
     input  wire        step,
-    // arg_x moved up; the same for multipliers
+    // arg_x shifted left; the same for multipliers
     output reg  [38:0] scaled,
     output wire [35:0] coarse,
     output reg         fine,
@@ -31,10 +30,10 @@ module zero_point_table (
     output reg  [42:0] data
 );
 
-  // in two cycles, for arguments that stand still
+  // in two cycles, since the arguments are stable
   wire [26:0] wide = {{3{arg_x[23]}}, arg_x};
   reg  [26:0] lowest;
-  reg         begins;  // a register: load comes from afar
+  reg         begins;  // a register, because load has a long path
 
   assign coarse = fine ? scaled[38:3] : scaled[35:0];
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ahb_beats: holds the burst commands of the AHB master until they have ended, and makes beats of
-// them.
+// ahb_beats: queues the burst commands of the AHB master until they retire, and splits them into beats.
 //
-// How it works: a memory of four rows, and three running numbers whose lower bits are rows: of the
-// command that comes next, of the one whose beats are made, and of the oldest one. Address and data
-// stage hold two beats, so not more than two commands lie between the last two numbers; not more than
-// two lie behind them, so four rows are enough. A command that has not ended is still in its row: the
-// next beat can be one that was made before.
-// Handshake: the DMAC waits for cmd_ready, which depends on registers alone: at most one command waits
-// behind the one whose beats are made. The next beat is valid with beat_valid; `step` goes on to the
-// one behind it, `back` goes back to a beat of the oldest command, `second` to the first beat of the
-// command behind that: one of the three in a cycle.
+// How it works: a memory of four rows with three running counters whose low bits address a row: the next
+// command, the command being split into beats, and the oldest command. The address and the data stage
+// hold two beats, so the last two counters are at most two apart; at most two more commands queue behind,
+// so four rows are enough. A command stays in its row until it retires, because beats may have to be
+// issued again.
+// Handshake: the DMAC waits for cmd_ready, which depends on registers alone: at most one command is
+// pending behind the one being split. beat_valid marks the next beat as valid; `step` advances to the
+// beat after it, `back` returns to a beat of the oldest command, `second` to the first beat of the
+// command after that: one of the three in a cycle.
 
 `resetall
 `timescale 1ns / 1ps
@@ -19,7 +18,7 @@
 `include "openkpu_fields.vh"
 
 module ahb_beats #(
-    // derived, not to be set: width of the tag that comes back with the beats
+    // derived, not to be set: width of the tag returned with the beats
     parameter TAG_W = 1
 ) (
     // clock, synchronous reset, drop all commands
@@ -35,8 +34,8 @@ module ahb_beats #(
     input  wire [      2:0] cmd_size,
     input  wire             cmd_wpop,
     input  wire [TAG_W-1:0] cmd_tag,
-    // the next beat: of the oldest command, first of its command, this and those behind it, ...,
-    // takes a word of write data
+    // the next beat: belongs to the oldest command, first of its command, beats remaining with this one,
+    // ..., pops a word of write data
     output wire             beat_valid,
     output wire             beat_oldest,
     output wire             beat_first,
@@ -45,14 +44,14 @@ module ahb_beats #(
     output wire [     31:0] beat_addr,
     output wire [      2:0] beat_size,
     output wire             beat_pop,
-    // to another one; the beat to go back to
+    // advance, or jump; the beat to return to
     input  wire             step,
     input  wire             second,
     input  wire             back,
     input  wire             back_first,
     input  wire [      4:0] back_rem,
     input  wire [      9:0] back_low,
-    // the oldest command: its block of 1 KiB and its tag; it has ended
+    // the oldest command: its 1 KiB block and its tag; it retires
     output wire [     21:0] old_block,
     output wire [TAG_W-1:0] old_tag,
     input  wire             old_leaves,
@@ -90,8 +89,8 @@ module ahb_beats #(
     end
   end
 
-  // what beats are made of, and what the answers of the oldest command need; a free row may hold anything,
-  // so whether a command is valid need not be known to write it
+  // fields of the beats, and of the responses to the oldest command; free rows are don't-care, so the
+  // write enable does not depend on cmd_valid
   ram_1r1w_async #(
       .WIDTH(42),
       .DEPTH(4)
@@ -116,7 +115,7 @@ module ahb_beats #(
       .rdata({old_tag, old_block})
   );
 
-  // rows that hold reads
+  // rows holding reads
   reg  [3:0] reads;
   wire [3:0] put_row = {4{enter && !cmd_write}} & (4'd1 << put[1:0]);
   wire [3:0] old_row = {4{old_leaves}} & (4'd1 << old[1:0]);
@@ -127,7 +126,7 @@ module ahb_beats #(
   assign reading = reads != 4'd0;
 
   // -------------------------------------------------------------------------------------------
-  // position inside the command, which has begun; a command does not leave its block of 1 KiB
+  // position inside the command being split; a command does not leave its 1 KiB block
   // -------------------------------------------------------------------------------------------
   reg       started;
   reg [9:0] rest_low;

@@ -2,28 +2,26 @@
 //
 // ahb_master: AMBA 2.0 AHB master, the port of the DMAC to the storage.
 //
-// How it works: ahb_beats makes beats of the burst commands, and a beat goes through
-// an address stage (on the bus as HADDR..HTRANS) and a data stage. Everything moves at the edges with
-// HREADY high; a new address may be presented when HGRANT was high at such an edge. Commands follow
-// each other without an idle cycle. The burst type is chosen from the beats that are left whenever a
-// burst (re)starts: 16, 8, 4, 1 -> INCR16, INCR8, INCR4, SINGLE, other -> INCR; so a burst that lost
-// the grant is rebuilt from where it stopped. A command never crosses 1 KiB (the DMAC sees to it), so
-// no burst does.
-// RETRY, SPLIT: the address stage becomes IDLE for the second cycle; ahb_beats goes back to the
-// beat of the data stage, and wd_back takes back the write data
-// of both stages.
-// ERROR: ends its command. Beats are in order, so those of the failed command stand right behind the
-// failed one: that of the address stage is dropped, and the rest is passed over, a beat a
-// cycle, with its write data. Everything else goes on; the first beat of another command that was in
-// the address stage becomes IDLE for the second cycle and is generated again. mst_err_valid pulses
-// with address and tag of the failed beat. An ERROR of one cycle, with HREADY high, counts too.
-// Abandon: all that waits is dropped. Beats on the bus become orphans: they stay there as AHB wants
-// it, but their end is not reported; the master counts as idle at once, and new commands wait until
-// no orphan is in the address stage. A burst may be cut by this.
-// Handshake: the DMAC waits for cmd_ready. The data of a write command must be complete in the write
-// FIFO before the command is given; wd_pop takes one word, wd_free that the oldest word taken
-// is not taken back any more. rsp_* is registered: one rsp_valid per finished beat, in order, and there
-// is no back-pressure. wait_* are valid at once.
+// How it works: ahb_beats splits the burst commands into beats, and a beat passes an address stage (on
+// the bus as HADDR..HTRANS) and a data stage. Both advance at edges with HREADY high; a new address may
+// be driven when HGRANT was high at such an edge. Commands follow each other without an idle cycle. The
+// burst type is chosen from the remaining beats whenever a burst (re)starts: 16, 8, 4, 1 -> INCR16,
+// INCR8, INCR4, SINGLE, other -> INCR; a burst that lost the grant thus resumes where it stopped. The
+// DMAC never issues a command that crosses 1 KiB, so no burst does.
+// RETRY, SPLIT: HTRANS becomes IDLE for the second cycle; ahb_beats returns to the beat of the data
+// stage, and wd_back rewinds the write FIFO by the words of both stages.
+// ERROR: terminates its command. Beats are in order, so the rest of the failed command directly follows
+// the failed beat: the beat in the address stage is dropped, and the others are skipped, one per cycle,
+// with their write data. Other commands are unaffected; if the address stage held the first beat of the
+// next command, HTRANS becomes IDLE for the second cycle and the beat is issued again. mst_err_valid
+// pulses with address and tag of the failed beat. A one-cycle ERROR, with HREADY high, counts too.
+// Abandon: all pending commands and beats are dropped. Beats on the bus become orphans: they stay there,
+// as AHB requires, but their end is not reported; the master counts as idle at once, and new commands
+// wait until no orphan is in the address stage. This may cut a burst.
+// Handshake: the DMAC waits for cmd_ready. The write FIFO must hold all data of a write command before
+// the command is issued; wd_pop pops one word, wd_free reports that the oldest popped word cannot be
+// rewound any more. rsp_* is registered: one rsp_valid per finished beat, in order, without
+// back-pressure. wait_* are combinationally valid.
 
 `resetall
 `timescale 1ns / 1ps
@@ -33,8 +31,7 @@
 module ahb_master #(
     // data width of the bus: 32, 64 or 128
     parameter AHB_W = 32,
-    // derived, not to be set; width of the tag that travels with a command and comes back with its
-    // beats
+    // derived, not to be set; width of the tag that travels with a command and returns with its beats
     parameter OW = $clog2(AHB_W / 8),
     parameter TAG_W = `DMA_TAG_BITS
 ) (
@@ -55,7 +52,7 @@ module ahb_master #(
     input  wire             m_ahb_hready,
     input  wire [      1:0] m_ahb_hresp,
     input  wire [AHB_W-1:0] m_ahb_hrdata,
-    // burst commands: 1..16 beats of 2**size bytes; wpop: each beat takes a word of write data
+    // burst commands: 1..16 beats of 2**size bytes; wpop: each beat pops a word of write data
     input  wire             cmd_valid,
     output wire             cmd_ready,
     input  wire             cmd_write,
@@ -64,13 +61,12 @@ module ahb_master #(
     input  wire [      2:0] cmd_size,
     input  wire             cmd_wpop,
     input  wire [TAG_W-1:0] cmd_tag,
-    // write data, first-word fall-through: a word is taken, 0 to 2 words are taken back, the oldest
-    // one is written
+    // write data, first-word fall-through: pops a word, rewinds by 0 to 2 words, retires the oldest word
     input  wire [AHB_W-1:0] wd_data,
     output wire             wd_pop,
     output wire [      1:0] wd_back,
     output wire             wd_free,
-    // finished beats: first and last beat of their command are marked
+    // finished beats; first and last beat of a command are marked
     output reg              rsp_valid,
     output reg              rsp_write,
     output reg              rsp_first,
@@ -81,12 +77,12 @@ module ahb_master #(
     output reg              mst_err_valid,
     output reg  [     31:0] mst_err_addr,
     output reg  [TAG_W-1:0] mst_err_tag,
-    // drop everything (no commands meanwhile); nothing queued or on the bus but orphans
+    // drops everything (no commands meanwhile); nothing queued or on the bus except orphans
     input  wire             mst_abandon,
     output wire             mst_idle,
-    // reads that have not ended, or end in this cycle
+    // reads outstanding, including those that end in this cycle
     output wire             mst_reading,
-    // why the oldest beat waits (as WAITING_WHY), and which it is
+    // reason for the stall of the oldest beat (as WAITING_WHY), and its address and tag
     output reg  [      1:0] wait_why,
     output wire [     31:0] wait_addr,
     output wire [TAG_W-1:0] wait_tag
@@ -108,8 +104,8 @@ module ahb_master #(
   localparam [1:0] WAIT_REPLAY = 2'd3;
 
   // -------------------------------------------------------------------------------------------
-  // the next beat, and the oldest command. rem counts a beat and those of its command behind it; low
-  // is the address in its block of 1 KiB
+  // the next beat, and the oldest command. rem counts the remaining beats of the command, this one
+  // included; low is the address within its 1 KiB block
   // -------------------------------------------------------------------------------------------
   wire             gen_valid;
   wire             gen_oldest;
@@ -144,9 +140,9 @@ module ahb_master #(
   reg [      9:0] dp_low;
   reg [      4:0] dp_rem;
   reg [AHB_W-1:0] dp_wdata;
-  // the rest of the failed command is dropped
+  // the remaining beats of the failed command are being skipped
   reg             dropping;
-  // the beat in the address stage is followed by one of the same burst
+  // another beat of the same burst follows the beat in the address stage
   reg             more;
   // the next beat was on the bus before
   reg             again;
@@ -185,7 +181,7 @@ module ahb_master #(
       .reading(reading)
   );
 
-  // there is a beat that is not on the bus
+  // a beat is ready for the bus
   wire       src_valid = gen_valid && !dropping;
 
   reg  [2:0] src_burst;
@@ -199,25 +195,25 @@ module ahb_master #(
     endcase
   end
 
-  // first cycle of a two-cycle answer; an answer other than OKAY without it is taken as ERROR
+  // first cycle of a two-cycle response; a response other than OKAY without it is treated as ERROR
   wire two_cycle = !m_ahb_hready && m_ahb_hresp != RESP_OKAY;
   assign reuse = dp_valid && !m_ahb_hready && m_ahb_hresp[1];
   wire fail = dp_valid && ((!m_ahb_hready && m_ahb_hresp == RESP_ERROR) ||
                                (m_ahb_hready && m_ahb_hresp != RESP_OKAY));
   wire done = dp_valid && m_ahb_hready && m_ahb_hresp == RESP_OKAY;
 
-  // beats are in order: what belongs to the failed command stands right behind the failed beat
+  // beats are in order: the rest of the failed command directly follows the failed beat
   wire dp_ends = dp_rem == 5'd1;
   wire ap_fails = fail && !dp_ends;
   wire gen_fails = fail && gen_oldest;
-  // the first beat of the next command leaves the bus, and is generated again
+  // the first beat of the next command is withdrawn, and issued again later
   assign ap_back = fail && dp_ends && ap_valid && !m_ahb_hready;
 
   wire issue = m_ahb_hready && m_ahb_hgrant && src_valid && !gen_fails && !(ap_valid && ap_fails) &&
       !ap_orphan && !mst_abandon;
   assign gen_step = issue || dropping;
   wire gen_ends = gen_rem == 5'd1;
-  // the oldest command has ended
+  // the oldest command retires
   assign old_leaves = (done && dp_ends) || (fail && !gen_fails) || (dropping && gen_ends);
 
   assign wd_pop = gen_step && gen_pop;
@@ -319,7 +315,7 @@ module ahb_master #(
   end
 
   // -------------------------------------------------------------------------------------------
-  // answers
+  // responses
   // -------------------------------------------------------------------------------------------
   // the failed beat was a read
   reg mst_err_read;
@@ -362,7 +358,7 @@ module ahb_master #(
   assign mst_reading = reading || (rsp_valid && !rsp_write) || mst_err_read;
 
   // -------------------------------------------------------------------------------------------
-  // what it waits for: the oldest beat, and what keeps it
+  // the oldest beat, and the reason for its stall
   // -------------------------------------------------------------------------------------------
   wire on_bus = dp_valid || ap_valid;
 

@@ -1,6 +1,6 @@
-  // Properties of ahb_master: the rules of the bus checker that the simulations use, the order of beats
-  // over RETRY, SPLIT, ERROR and lost grants, and that every beat of a command is answered once. The
-  // arbiter grants as it likes; slaves wait and answer as they like, as long as AHB allows it.
+  // Properties of ahb_master: the rules of the bus checker of the simulations, the order of beats across
+  // RETRY, SPLIT, ERROR and lost grants, and one response for every beat of a command. The arbiter grants
+  // arbitrarily; slaves stall and respond in any way that AHB permits.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
@@ -28,7 +28,7 @@
       .rule(f_rule),
       .errors(f_errors)
   );
-  // what the checker remembers
+  // state of the checker
   (* hierconn *) wire \u_checker.own , \u_checker.dp_valid , \u_checker.dp_write ;
   (* hierconn *) wire \u_checker.b_active , \u_checker.b_free , \u_checker.b_write ;
   (* hierconn *) wire \u_checker.b_lock ;
@@ -45,7 +45,7 @@
   (* hierconn *) wire [2:0] \u_checker.retry_size ;
   (* hierconn *) wire [31:0] \u_checker.retry_addr ;
   (* hierconn *) wire [AHB_W-1:0] \u_checker.retry_data ;
-  // the commands in their rows, and which of them are which
+  // the commands in their rows, and their numbers
   localparam F_ROW = 42;
   (* hierconn *) wire [2:0] \u_beats.put , \u_beats.gen , \u_beats.old ;
   (* hierconn *) wire \u_beats.started ;
@@ -56,11 +56,11 @@
   (* hierconn *) wire [4*(TAG_W+22)-1:0] \u_beats.u_oldest.g_four.f_all ;
 
   reg f_first = 1'b1;
-  reg f_reset = 1'b1;  // the cycle before was one of reset
-  reg f_answering;  // second cycle of an answer of two
-  reg f_ours;  // ... that is ours
+  reg f_reset = 1'b1;  // the previous cycle was in reset
+  reg f_answering;  // second cycle of a two-cycle response
+  reg f_ours;  // ... to this master
   reg [1:0] f_resp;
-  reg f_idle;  // the data phase is that of an IDLE of ours
+  reg f_idle;  // the data phase belongs to an IDLE of this master
   always @(posedge clk) begin
     f_first <= 1'b0;
     f_reset <= rst;
@@ -70,13 +70,13 @@
     if (rst) f_idle <= 1'b0;
     else if (m_ahb_hready) f_idle <= \u_checker.own && m_ahb_htrans == TRANS_IDLE;
   end
-  // the host may abandon what it waits for, or it never does: rules on whole bursts hold for the latter
+  // whether the DMAC ever abandons commands: rules on whole bursts hold only if it does not
   (* anyconst *) reg f_abandons;
-  // a word of the storage: what is written there is always the same
+  // one word of the storage, always written with the same value
   (* anyconst *) reg [31:0] f_word_addr;
   (* anyconst *) reg [AHB_W-1:0] f_word;
 
-  // a command as the DMAC gives it: 1..16 beats of at most a bus word, aligned, within 1 KiB
+  // a command as the DMAC issues it: 1..16 beats of at most a bus word, aligned, within 1 KiB
   function f_legal;
     input [31:0] addr;
     input [4:0] beats;
@@ -89,7 +89,8 @@
   wire [4*(TAG_W+22)-1:0] f_olds = \u_beats.u_oldest.g_four.f_all ;
   wire [2:0] f_put = \u_beats.put , f_gen_no = \u_beats.gen , f_old = \u_beats.old ;
   wire [2:0] f_count = f_put - f_old;
-  // rows that hold a command, and those that hold none or a good one: legal, and both memories agree
+  // rows that hold a command; rows that are empty or hold a consistent command: legal, and both memories
+  // agree
   wire [3:0] f_held, f_good;
   genvar f_r;
   generate
@@ -101,14 +102,14 @@
           f_olds[(TAG_W+22)*f_r+:22] == row[32:11]);
     end
   endgenerate
-  // a beat: number of its command, takes a word, first, rem, size, address, direction
+  // a beat: number of its command, pops a word, first, rem, size, address, direction
   localparam F_BEAT = 3 + 1 + 1 + 5 + 3 + 32 + 1;
   localparam F_NO = 43;
   localparam F_POP = 42;
   localparam F_IS_FIRST = 41;
   localparam F_REM = 36;
   localparam F_SIZE = 33;
-  function f_of_row;  // a beat is one of the command of its number, and legal itself
+  function f_of_row;  // the beat is one of the numbered command, and legal itself
     input [F_BEAT-1:0] beat;
     reg [F_ROW-1:0] row;
     begin
@@ -119,7 +120,7 @@
           (!beat[F_IS_FIRST] || beat[10:1] == row[10:1]) && f_legal(beat[32:1], beat[F_REM+:5], beat[F_SIZE+:3]);
     end
   endfunction
-  // beat b is the one after a
+  // beat b follows beat a
   function f_next;
     input [F_BEAT-1:0] a, b;
     f_next = (a[F_REM+:5] == 5'd1) ? (b[F_IS_FIRST] && b[F_NO+:3] == a[F_NO+:3] + 3'd1) :
@@ -134,8 +135,8 @@
   wire [F_BEAT-1:0] f_ap = {f_ap_no, ap_pop, ap_first, ap_rem, ap_size, ap_addr, ap_write};
   wire [F_BEAT-1:0] f_gen_beat = {f_gen_no, gen_pop, gen_first, gen_rem, gen_size, gen_addr, gen_write};
   wire [F_BEAT-1:0] f_young = ap_valid ? f_ap : f_dp;
-  wire f_gen = gen_valid && !dropping;  // the next beat is one of the chain
-  // the write FIFO: the words around the one that the master takes next, its place, those of the beats
+  wire f_gen = gen_valid && !dropping;  // the next beat is part of the chain
+  // the write FIFO: words around the master's read pointer, the pointer, those of the beats
   reg [AHB_W-1:0] f_words[0:3];
   (* anyseq *) reg [AHB_W-1:0] f_new_word;
   reg [1:0] f_at = 2'd0;
@@ -149,41 +150,41 @@
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: An answer other than OKAY takes two cycles, the same in both.
+      //: A response other than OKAY has two cycles, the same in both.
       if (f_answering) answer_ends : assume (m_ahb_hready && m_ahb_hresp == f_resp);
-      //: ... and never the second one alone.
+      //: ... and never the second cycle alone.
       if (!f_answering) answer_begins : assume (!m_ahb_hready || m_ahb_hresp == RESP_OKAY);
-      //: An IDLE of ours gets a zero-wait OKAY.
+      //: An IDLE of this master gets a zero-wait OKAY.
       if (f_idle) idle_okay : assume (m_ahb_hready && m_ahb_hresp == RESP_OKAY);
-      //: Commands are legal, and none is given while all are dropped.
+      //: Commands are legal, and none is issued during an abandon.
       if (cmd_valid) command_legal : assume (f_legal(cmd_addr, cmd_beats, cmd_size) && !mst_abandon);
-      //: The master is told to abandon only in runs in which that may happen.
+      //: The master abandons only in runs that permit it.
       if (!f_abandons) never_abandons : assume (!mst_abandon);
-      //: One word of the storage is tracked, any one: its data are what the write FIFO holds for it.
+      //: One arbitrary word of the storage is tracked: its data are those in the write FIFO.
       if (gen_valid && gen_write && gen_addr == f_word_addr) word_data : assume (wd_data == f_word);
-      //: A word of the write FIFO that is taken back comes again.
+      //: A rewound word of the write FIFO is popped again.
       fifo : assume (wd_data == f_words[f_at]);
     end
     if (!f_first) begin
       //: Rule 1: HTRANS is IDLE during reset and in the cycle after it.
       rule_1 : assert (!f_rule[1]);
-      //: Rule 2: address and control stand while HREADY is low and HRESP is OKAY.
+      //: Rule 2: address and control are held while HREADY is low and HRESP is OKAY.
       rule_2 : assert (!f_rule[2]);
-      //: Rule 3: write data stand through wait states.
+      //: Rule 3: write data are held through wait states.
       rule_3 : assert (!f_rule[3]);
       //: Rule 4: a burst begins with NONSEQ.
       rule_4 : assert (!f_rule[4]);
       //: Rule 5: a SINGLE has one beat.
       rule_5 : assert (!f_rule[5]);
-      //: Rule 6: BUSY stands only inside a burst.
+      //: Rule 6: BUSY appears only inside a burst.
       rule_6 : assert (!f_rule[6]);
-      //: Rule 7: addresses of a burst follow each other.
+      //: Rule 7: addresses of a burst are consecutive.
       rule_7 : assert (!f_rule[7]);
       //: Rule 8: wrapping bursts wrap (none is issued).
       rule_8 : assert (!f_rule[8]);
       //: Rule 9: direction, size, type and protection are constant in a burst.
       rule_9 : assert (!f_rule[9]);
-      //: Rule 10: INCR4, 8, 16 have all their beats unless the grant is lost or an answer ends them.
+      //: Rule 10: INCR4, 8, 16 are complete unless the grant is lost or a response terminates them.
       if (!f_abandons) rule_10 : assert (!f_rule[10]);
       //: Rule 11: no burst crosses 1 KB.
       rule_11 : assert (!f_rule[11]);
@@ -193,45 +194,45 @@
       rule_13 : assert (!f_rule[13]);
       //: Rule 15: only the owner of the bus drives anything but IDLE.
       rule_15 : assert (!f_rule[15]);
-      //: Rule 17: an INCR burst keeps HBUSREQ until its last address is taken.
+      //: Rule 17: an INCR burst holds HBUSREQ until its last address is accepted.
       rule_17 : assert (!f_rule[17]);
-      //: Rule 18: what a lost grant cut off goes on where it stopped.
+      //: Rule 18: a burst cut by a lost grant resumes where it stopped.
       if (!f_abandons) rule_18 : assert (!f_rule[18]);
       //: Rule 19: HTRANS is IDLE in the second cycle of RETRY and SPLIT.
       rule_19 : assert (!f_rule[19]);
-      //: Rule 20: a refused transfer comes again, the same, before anything newer.
+      //: Rule 20: a refused transfer is repeated unchanged, before anything newer.
       if (!f_abandons) rule_20 : assert (!f_rule[20]);
       //: Rule 22: HLOCK is never raised in a burst.
       rule_22 : assert (!f_rule[22]);
     end
     if (!rst && !f_first) begin
-      //: Rule 16: write data are those of the transfer, also after the address bus is lost.
+      //: Rule 16: write data belong to the transfer, also after the address bus is lost.
       if (\u_checker.dp_valid && (dp_valid || dp_orphan) && \u_checker.dp_write && \u_checker.dp_addr == f_word_addr)
         rule_16 : assert (m_ahb_hwdata == f_word);
-      //: Beats follow each other as in their commands: none is lost, doubled or moved by RETRY, SPLIT,
-      //: ERROR or a lost grant.
+      //: Beats follow the order of their commands: RETRY, SPLIT, ERROR and lost grants lose, duplicate or
+      //: reorder none.
       chain : assert ((!(dp_valid && ap_valid) || f_next(f_dp, f_ap)) &&
           (!(dp_valid && !ap_valid && f_gen) || f_next(f_dp, f_gen_beat)) &&
           (!(ap_valid && f_gen) || f_next(f_ap, f_gen_beat)));
-      //: A beat is one of its command: block, size, direction, how many come behind it, the address of
-      //: the first one; those of the others follow by the chain.
+      //: A beat matches its command: block, size, direction, remaining beats, address of the first beat;
+      //: the chain gives the other addresses.
       beats_of_command : assert ((!dp_valid || f_of_row(f_dp)) && (!ap_valid || f_of_row(f_ap)) &&
           (!gen_valid || f_of_row(f_gen_beat)));
-      //: (invariant) Commands are numbered in order, not more than four are held, and the generator is behind the
-      //: last beat on the bus.
+      //: (invariant) Commands are numbered in order, at most four are held, and the generator is behind
+      //: the last beat on the bus.
       numbers : assert (f_count <= 3'd4 && f_gen_no - f_old <= f_count &&
           f_gen_no - f_old == {2'd0, dp_valid && dp_ends} + {2'd0, ap_valid && ap_ends} && f_put - f_gen_no <= 3'd4);
-      //: (invariant) Every command that is held is legal.
+      //: (invariant) Every held command is legal.
       legal_rows : assert (&f_good);
-      //: (invariant) What is in the address stage is legal, an orphan too.
+      //: (invariant) The beat in the address stage is legal, an orphan too.
       if (ap_valid || ap_orphan) legal_beat : assert (f_legal(ap_addr, ap_rem, ap_size));
-      //: The flag of reads is that of the commands held.
+      //: The read flags match the held commands.
       reads_held : assert (\u_beats.reads == (f_held & ~{f_rows[3*F_ROW], f_rows[2*F_ROW], f_rows[F_ROW], f_rows[0]}));
-      //: Words that are taken back are those of the beats that come again.
+      //: A rewind covers the words of the beats that are repeated.
       if (reuse) words_back : assert (f_at - wd_back == f_dp_at);
-      //: The word of the next command's first beat, when that one alone comes again.
+      //: ... or the word of the next command's first beat, when that alone is repeated.
       if (ap_back) word_back : assert (f_at - wd_back == f_ap_at);
-      //: (invariant) Each beat has the word of its place, and the next one is right behind.
+      //: (invariant) Each beat holds the word at its position, and the next word is directly behind.
       places : assert ((!(dp_valid && dp_write) || dp_wdata == f_words[f_dp_at]) &&
           (!(ap_valid && ap_write) || ap_wdata == f_words[f_ap_at]) &&
           (!ap_valid || f_at == f_ap_at + {1'b0, ap_pop}) &&
@@ -241,79 +242,79 @@
       word_kept : assert (
           (!(\u_checker.dp_valid && \u_checker.dp_write && \u_checker.dp_addr == f_word_addr) || dp_wdata == f_word) &&
           (!((ap_valid || ap_orphan) && ap_write && ap_addr == f_word_addr) || ap_wdata == f_word));
-      //: (invariant) The address stage is filled when HTRANS is not IDLE; orphans come from an abandon or ERROR.
+      //: (invariant) The address stage is filled when HTRANS is not IDLE; orphans result from an abandon or ERROR.
       stages : assert ((htrans != TRANS_IDLE) == (ap_valid || ap_orphan) && !(ap_valid && ap_orphan) &&
           !(dp_valid && dp_orphan) && !(ap_valid && dp_orphan) && htrans != 2'b01 && (!more || ap_valid || ap_orphan) &&
           (f_abandons || (!ap_orphan && !dp_orphan)) && !(ap_orphan && dp_valid));
-      //: (invariant) A beat that is followed by one of its burst is not the last of its command.
+      //: (invariant) A beat followed by another of its burst is not the last of its command.
       if (ap_valid || ap_orphan) followed : assert (more == !ap_ends);
-      //: (invariant) Behind the youngest beat comes the rest of its command, or the next command.
+      //: (invariant) The rest of its command, or the next command, follows the youngest beat.
       if (dp_valid || ap_valid) rest_there : assert (
           f_young[F_REM+:5] != 5'd1 ? f_gen && !gen_first : gen_first && !dropping);
-      //: (invariant) A command that is dropped began, is the oldest one, and nothing else of it waits.
+      //: (invariant) A command being skipped has begun, is the oldest, and has no beat in the stages.
       if (dropping) drops : assert (gen_valid && !gen_first && gen_oldest && !ap_valid && !dp_valid);
       //: (invariant) A command that began is held.
       if (!gen_first) begun : assert (gen_valid);
-      //: (invariant) The master and the checker see the same owner and the same data phase.
+      //: (invariant) The master and the checker agree on the owner and the data phase.
       owner : assert ((!\u_checker.b_active || \u_checker.own ) && (htrans == TRANS_IDLE || \u_checker.own ) &&
           \u_checker.dp_valid == (dp_valid || dp_orphan || f_ours) && !(f_ours && (dp_valid || dp_orphan)) &&
           (!(dp_valid || dp_orphan) || (\u_checker.dp_write == dp_write)) &&
           (!dp_valid || (\u_checker.dp_addr == f_dp[32:1] && \u_checker.dp_size == f_dp[F_SIZE+:3])) &&
           (!f_ours || htrans == TRANS_IDLE) &&
           (!f_ours || f_answering) && (!f_idle || !\u_checker.dp_valid ));
-      //: (invariant) The checker sees the same burst in a beat that is not the first.
+      //: (invariant) For every beat but the first the checker tracks the same burst.
       if (htrans == TRANS_SEQ) burst : assert (\u_checker.b_active && \u_checker.b_next == m_ahb_haddr &&
           \u_checker.b_left == (hburst == BURST_INCR ? 5'd31 : ap_rem) && \u_checker.b_burst == hburst &&
           \u_checker.b_write == m_ahb_hwrite && \u_checker.b_size == m_ahb_hsize && \u_checker.b_prot == 4'd3 &&
           \u_checker.b_base [31:10] == m_ahb_haddr[31:10] && hburst != BURST_SINGLE);
-      //: (invariant) The type of a burst is one of an incrementing one that has as many beats as are left.
+      //: (invariant) The burst type is incrementing, and its length equals the remaining beats.
       burst_type : assert ((hburst[0] || hburst == BURST_SINGLE) && !\u_checker.b_lock &&
           (htrans != TRANS_NONSEQ || hburst == (ap_rem == 1 ? BURST_SINGLE : ap_rem == 4 ? BURST_INCR4 :
            ap_rem == 8 ? BURST_INCR8 : ap_rem == 16 ? BURST_INCR16 : BURST_INCR)));
-      //: (invariant) A fixed burst that has beats left goes on, unless an answer or the arbiter ends it.
+      //: (invariant) A fixed burst with beats remaining continues, unless a response or the arbiter ends it.
       if (!f_abandons && \u_checker.own && \u_checker.b_active && \u_checker.b_burst > 1 && \u_checker.b_left != 0 &&
           !\u_checker.b_free ) goes_on : assert (htrans == TRANS_SEQ || \u_checker.b_burst == BURST_SINGLE);
-      //: (invariant) What the checker waits for after a lost grant is the next beat.
+      //: (invariant) The beat that the checker expects after a lost grant is the next beat.
       if (!f_abandons && \u_checker.rest_pending && !\u_checker.retry_pending ) rest : assert (
           (htrans == TRANS_NONSEQ && m_ahb_haddr == \u_checker.rest_addr && m_ahb_hwrite == \u_checker.rest_write ) ||
           (htrans == TRANS_IDLE && src_valid && gen_addr == \u_checker.rest_addr &&
            gen_write == \u_checker.rest_write && !(dp_valid && !gen_oldest)));
-      //: (invariant) What the checker waits for after a refusal is the next beat.
+      //: (invariant) The beat that the checker expects after a refusal is the next beat.
       if (!f_abandons && \u_checker.retry_pending ) retried : assert (!dp_valid && (
           (!ap_valid && f_gen && gen_addr == \u_checker.retry_addr && gen_write == \u_checker.retry_write &&
            gen_size == \u_checker.retry_size && (!gen_write || f_words[f_at] == \u_checker.retry_data )) ||
           (ap_valid && htrans == TRANS_NONSEQ && ap_addr == \u_checker.retry_addr &&
            ap_write == \u_checker.retry_write && ap_size == \u_checker.retry_size &&
            (!ap_write || ap_wdata == \u_checker.retry_data ))));
-      //: (invariant) The data of a transfer that came again are those of the refused one.
+      //: (invariant) A repeated transfer has the data of the refused one.
       if (!f_abandons && \u_checker.retry_data_check && \u_checker.dp_valid )
         retried_data : assert (dp_wdata == \u_checker.retry_data );
-      //: The oldest beat is the one after the beat that ended last; after an ERROR it begins the next
-      //: command: no beat is lost, none comes twice.
+      //: The oldest beat follows the last one that ended; after an ERROR it begins the next command: no
+      //: beat is lost or repeated.
       if (f_ended && (dp_valid || ap_valid || f_gen)) none_lost : assert (f_ended_error ?
           (f_oldest[F_IS_FIRST] && f_oldest[F_NO+:3] == f_last[F_NO+:3] + 3'd1) : f_next(f_last, f_oldest));
-      //: (invariant) With no beat under way the generator stands behind the one that ended last.
+      //: (invariant) With no beat in flight the generator is behind the last beat that ended.
       if (f_ended && !dp_valid && !ap_valid) behind_last : assert (
           dropping ? (f_ended_error && f_gen_no == f_last[F_NO+:3]) :
           (f_ended_error || f_last[F_REM+:5] == 5'd1) ? (gen_first && f_gen_no == f_last[F_NO+:3] + 3'd1) : f_gen);
-      //: Every beat that ends with OKAY is answered in the next cycle, with its data, and no other one.
+      //: Every beat that ends with OKAY, and no other, is reported in the next cycle, with its data.
       answered : assert (rsp_valid == f_done && (!f_done || (rsp_data == f_read && rsp_write == f_beat[0] &&
           rsp_first == f_beat[F_IS_FIRST] && rsp_last == (f_beat[F_REM+:5] == 1) && rsp_tag == f_tag)));
-      //: Rule 21: an ERROR is told once, with the failed beat.
+      //: Rule 21: an ERROR is reported once, with the failed beat.
       error_told : assert (mst_err_valid == f_failed && 
           (!f_failed || (mst_err_addr == f_beat[32:1] && mst_err_tag == f_tag)));
-      //: After an ERROR nothing more of its command goes to the bus.
+      //: After an ERROR no further beat of its command reaches the bus.
       if (f_after && ap_valid) contained : assert (f_ap_no != f_failed_no);
-      //: A RETRY in a burst, whose beats then end.
+      //: A RETRY in a burst that then completes.
       retry_then_done : cover (f_saw_retry && rsp_valid && rsp_last && !rsp_first);
-      //: An ERROR in the middle of a command, then the next command ends.
+      //: An ERROR in the middle of a command; then the next command completes.
       error_then_done : cover (f_saw_error && rsp_valid && rsp_last);
-      //: A burst of four loses the grant in the middle and ends.
+      //: A burst of four loses the grant in the middle and completes.
       lost_then_done : cover (f_saw_lost && rsp_valid && rsp_last && !rsp_first);
     end
   end
 
-  // the beat that ended last
+  // the last beat that ended
   reg f_ended = 1'b0;
   reg f_ended_error;
   reg [F_BEAT-1:0] f_last;
@@ -325,7 +326,7 @@
       f_ended_error <= fail;
     end
   end
-  // the cycle before
+  // the previous cycle
   reg f_done, f_failed, f_after;
   reg [2:0] f_failed_no;
   reg [F_BEAT-1:0] f_beat;
@@ -338,7 +339,7 @@
     f_beat <= f_dp;
     f_tag <= f_olds[(TAG_W+22)*f_old[1:0]+22+:TAG_W];
     f_read <= m_ahb_hrdata;
-    // until the next command but one may have its number
+    // until the next command but one may reuse its number
     f_after <= !rst && !mst_abandon && ((dp_valid && fail) || (f_after && dropping));
     if (dp_valid && fail) f_failed_no <= f_old;
     f_saw_retry <= !rst && (f_saw_retry || (reuse && ap_valid));

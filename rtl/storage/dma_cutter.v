@@ -2,18 +2,18 @@
 //
 // dma_cutter: cuts the requests of the four read channels into bursts of whole bus words.
 //
-// How it works: a request is a row of a small memory: its next word, the words left, the bytes that
-// count in its first and last one. A channel has two rows, one at work and one that waits. The row
-// at work of channel `sel` is read, and the row behind its next burst written back when that is taken: one
-// circuit for all channels. How long the next burst of a row is goes into a memory of its own in the cycle
-// after the row was written, as none is read before the one after. A burst ends at a multiple of the channel's
-// longest one, so none crosses 1 KiB. A request comes through the register of its channel, which
-// holds zero otherwise, so that an OR merges the four; it enters the memory in the first cycle in which
-// no burst is taken. A request of no bytes is dropped there.
-// Handshake: a requester waits while both rows of its channel or one of the registers are full, and
-// while a channel before it in the order of the bursts offers a request. `sel` follows next_sel a
-// cycle later; `burst` is its next burst while live[sel], and `take` accepts it. A burst begins beyond
-// the last address when the one before it ended there.
+// How it works: a request is a row of a small memory: its next word, the remaining words, the valid bytes
+// of its first and last word. A channel has two rows, one active and one pending. The active row of
+// channel `sel` is read, and is written back, advanced by its next burst, when that burst is accepted:
+// one circuit serves all channels. The length of a row's next burst is stored in a second memory in the
+// cycle after the row is written; it is not read before the cycle after that. A burst ends at a multiple
+// of the channel's maximum burst length, so none crosses 1 KiB. A request passes a register of its
+// channel, which is zero otherwise, so that an OR merges the four; it enters the memory in the first
+// cycle without an accepted burst. A request of zero bytes is dropped there.
+// Handshake: a requester waits while both rows of its channel or one of the registers are full, and while
+// a channel of higher priority offers a request. `sel` follows next_sel a cycle later; `burst` is its
+// next burst while live[sel], and `take` accepts it. A burst is marked as wrapped when the previous one
+// ended at the last address.
 
 `resetall
 `timescale 1ns / 1ps
@@ -38,11 +38,11 @@ module dma_cutter #(
     input  wire [            3:0] req_valid,
     output wire [            3:0] req_ready,
     input  wire [4*`REQ_BITS-1:0] req,
-    // channels with a request at work, and with no request at all
+    // channels with an active request, and with no request at all
     output reg  [            3:0] live,
     output wire [            3:0] idle,
-    // the channel whose turn it is in the next cycle, and now; its next burst, the words of that - 1;
-    // it is taken
+    // channel selected for the next cycle, and now; its next burst, words of the burst - 1; burst
+    // accepted
     input  wire [            1:0] next_sel,
     output wire [            1:0] sel,
     input  wire                   take,
@@ -50,7 +50,7 @@ module dma_cutter #(
     output wire [            3:0] burst_less
 );
 
-  // words left - 1: 24 bits of bytes, and those of the first word that do not count
+  // remaining words - 1: from 24 bits of bytes, plus the invalid bytes of the first word
   localparam LW = 25 - OW;
   localparam WORD_W = 32 - OW;
   localparam [2:0] FULL_SIZE = OW[2:0];
@@ -58,10 +58,10 @@ module dma_cutter #(
   // -------------------------------------------------------------------------------------------
   // a request on its way into the memory
   // -------------------------------------------------------------------------------------------
-  // rows that wait behind those at work; which row of a channel is the one at work
+  // channels with a pending row; index of each channel's active row
   reg [3:0] waiting;
   reg [3:0] phase;
-  // a register holds a request, and of which channel
+  // a register holds a request; its channel
   reg coming;
   reg [1:0] coming_sel;
 
@@ -97,13 +97,13 @@ module dma_cutter #(
       reqs[2*`REQ_BITS+:`REQ_BITS] | reqs[3*`REQ_BITS+:`REQ_BITS];
   wire [31:0] new_addr = new_req[`REQ_ADDR];
   wire [23:0] new_len = new_req[`REQ_LEN];
-  // its last byte, counted from the begin of its first word
+  // its last byte, relative to the start of its first word
   wire [OW-1:0] new_off = new_addr[OW-1:0];
   wire [OW-1:0] off_less = new_off - 1'b1;
   wire [24:0] new_last = {1'b0, new_len} + {{(25 - OW) {new_off == {OW{1'b0}}}}, off_less};
 
   // -------------------------------------------------------------------------------------------
-  // the next burst of the selected channel, and the row behind it
+  // the next burst of the selected channel, and the row advanced by it
   // -------------------------------------------------------------------------------------------
   wire [`OWNER_BITS-1:0] owner;
   wire [OW-1:0] off;
@@ -112,15 +112,15 @@ module dma_cutter #(
   wire wrap;
   wire [WORD_W-1:0] word;
 
-  // its row, and that of a request on its way
+  // its row, and the row of an incoming request
   reg [2:0] row_sel;
   assign sel = row_sel[1:0];
-  // a channel asks for no burst in the cycle in which its phase changes
+  // a channel issues no burst in the cycle in which its phase changes
   always @(posedge clk) row_sel <= {phase[next_sel], next_sel};
   wire [2:0] new_sel = {phase[coming_sel] ^ live[coming_sel], coming_sel};
 
   wire [3:0] mask = MASKS[4*sel+:4];
-  // words - 1 up to the end of the block
+  // words to the end of the block, less one
   wire [3:0] most = mask & ~word[3:0];
   wire last;
   wire [WORD_W:0] next_word = {1'b0, word[WORD_W-1:4], word[3:0] | mask} + 1'b1;
@@ -143,7 +143,7 @@ module dma_cutter #(
   assign burst[`BURST_CMD] = cmd;
   assign burst[`BURST_WRAP] = wrap;
 
-  // what stays through all bursts of a request, and what each one changes
+  // fields constant over all bursts of a request, and fields that each burst changes
   ram_1r1w_async #(
       .WIDTH(`OWNER_BITS + OW),
       .DEPTH(8)
@@ -169,7 +169,7 @@ module dma_cutter #(
       .rdata({off, left, wrap, word})
   );
 
-  // ---- the next burst of the row that was written: its words - 1, and whether it is the last one
+  // ---- the next burst of the row just written: its words - 1, and whether it is the last
   reg cut;
   reg [2:0] cut_row;
   reg [LW-1:0] cut_left;
@@ -208,7 +208,7 @@ module dma_cutter #(
     end
   end
 
-  // no channel stands behind that of the weights
+  // no channel has a lower priority than the weights
   wire unused = &{1'b0, may[2]};
 
   assign idle = ~live & ~({4{coming}} & (4'd1 << coming_sel));

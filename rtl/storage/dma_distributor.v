@@ -2,11 +2,11 @@
 //
 // dma_distributor: the data distributor of the DMAC (claim C4 of docs/patent.md section 5).
 //
-// How it works: every word that the AHB master has read goes to the FIFO of its channel, by the tag
-// that came back with the beat. All bytes of it count, except in the first word of a command (from
-// the tag's offset) and in its last (up to the tag's top): both are bounds of the request, or the
-// whole word. Combinational.
-// Handshake: none. The FIFOs have room for everything that was requested, so nothing waits.
+// How it works: every word that the AHB master has read goes to the FIFO of its channel, selected by the
+// tag returned with the beat. All its bytes are valid, except in the first word of a command (from the
+// tag's offset) and in its last (up to the tag's top): both are bounds of the request, or the whole word.
+// Combinational.
+// Handshake: none. The FIFOs have room for everything requested, so nothing stalls.
 
 `resetall
 `timescale 1ns / 1ps
@@ -31,7 +31,7 @@ module dma_distributor #(
     output wire [               3:0] push,
     // the word and its valid bytes
     output wire [`DMA_WORD_BITS-1:0] push_word,
-    // a write request is finished
+    // a write request has completed
     output wire                      store_done
 );
 
@@ -48,7 +48,7 @@ module dma_distributor #(
   assign push_word[`DMA_WORD_LESS] = upto - from;
   assign store_done = rsp_valid && rsp_write && rsp_last && rsp_tag[`DMA_TAG_LAST];
 
-  // whose words they are matters only when one fails
+  // the owner matters only when a transfer fails
   wire unused = &{1'b0, rsp_tag[`DMA_TAG_OWNER]};
 
 endmodule

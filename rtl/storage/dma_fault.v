@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dma_fault: which channels of the DMAC failed, and the report of it.
+// dma_fault: tracks failed channels of the DMAC, and reports their faults.
 //
-// How it works: a channel fails by an ERROR on the bus or by a burst that was refused. From then until
-// the flush it proposes no more bursts. After an ERROR it is mute too: words of later commands that
-// the master had already are not passed on (those before it were). A refused burst was never given to
-// the master, so what is under way came before it and is passed on. The first fault of a channel is
-// reported. The read controller refuses nothing in the cycle of an ERROR (err_valid), and no burst of
-// a failed channel, so there is one fault a cycle at most.
-// Handshake: bus_err is a pulse, bus_fault valid with it; `failing` includes the present cycle's
-// ERROR, `failed` is a register. With run = 0 (abort) nothing is reported.
+// How it works: a channel fails on an ERROR response or a refused burst. From then until the flush it
+// proposes no more bursts. After an ERROR it is muted too: words of later commands already in the master
+// are not forwarded (earlier words were). A refused burst never reached the master, so the words in
+// flight precede it and are forwarded. Only the first fault of a channel is reported. The read controller
+// refuses nothing in the cycle of an ERROR (err_valid), and no burst of a failed channel, so at most one
+// fault occurs per cycle.
+// Handshake: bus_err is a pulse, bus_fault valid with it; `failing` includes an ERROR of the present
+// cycle, `failed` is a register. With run = 0 (abort) nothing is reported.
 
 `resetall
 `timescale 1ns / 1ps
@@ -23,7 +23,7 @@ module dma_fault #(
     parameter OW = $clog2(AHB_W / 8),
     parameter TAG_W = `DMA_TAG_BITS
 ) (
-    // clock, synchronous reset, all channels begin anew, faults count
+    // clock, synchronous reset, flush (clears all failures), faults are reported
     input  wire                   clk,
     input  wire                   rst,
     input  wire                   flush,
@@ -32,11 +32,11 @@ module dma_fault #(
     input  wire                   err_valid,
     input  wire [           31:0] err_addr,
     input  wire [      TAG_W-1:0] err_tag,
-    // burst that is not allowed (pulse)
+    // burst not permitted (pulse)
     input  wire                   refuse,
     input  wire [           31:0] refuse_addr,
     input  wire [      TAG_W-1:0] refuse_tag,
-    // channels (0 list, 1 bias, 2 weight, 3 pixel, 4 store): no more bursts, no more words
+    // channels (0 list, 1 bias, 2 weight, 3 pixel, 4 store): issue no bursts, forward no words
     output reg  [            4:0] failed,
     output wire [            4:0] failing,
     output reg  [            4:0] mute,
@@ -77,7 +77,7 @@ module dma_fault #(
     end
   end
 
-  // the rest of a tag concerns the bytes of the words
+  // the rest of a tag concerns the valid bytes of the words
   wire unused = &{1'b0, tag};
 
 endmodule

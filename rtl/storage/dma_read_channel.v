@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dma_read_channel: the FIFO of one read stream of the DMAC (list, bias, weight or pixel), and the
-// right to ask for more.
+// dma_read_channel: FIFO and credit counter of one read stream of the DMAC (list, bias, weight or pixel).
 //
-// How it works: `used` counts the words that stand in the FIFO or are on their way. A burst is wanted
-// while the channel has a request at work and the FIFO has room for the longest burst, so no word is
-// ever lost, whatever the other channels do.
-// Handshake: `next` asks for a burst in the next cycle; take accepts one, whose words are added to
-// `used`, and next is low meanwhile. push writes a word (there is always room). Stream: valid/ready, the
-// consumer waits; off and cnt are the bytes of a word that belong to the request. flush drops
-// everything. A failed channel wants nothing more; what its FIFO holds can be read.
+// How it works: `used` counts the words in the FIFO and in flight. A burst is requested while the channel
+// has an active request and the FIFO has room for the longest burst, so no word is ever lost, whatever
+// the other channels do.
+// Handshake: `next` requests a burst for the next cycle; take accepts one and adds its words to `used`,
+// and next is low meanwhile. push writes a word (there is always room). Stream: valid/ready, the consumer
+// waits; off and cnt give the bytes of a word that belong to the request. flush drops everything. A
+// failed channel requests no more bursts; the content of its FIFO can still be read.
 
 `resetall
 `timescale 1ns / 1ps
@@ -21,20 +20,20 @@ module dma_read_channel #(
     parameter AHB_W = 32,
     // words of the FIFO, at least 2
     parameter FIFO_DEPTH = 16,
-    // words of the longest burst: at most half of them, 1, 2, 4, 8 or 16
+    // words of the longest burst: 1, 2, 4, 8 or 16, at most half the FIFO
     parameter MAX_BURST = 8,
     // derived, not to be set
     parameter OW = $clog2(AHB_W / 8),
     parameter CW = OW + 1
 ) (
-    // clock, synchronous reset, flush; run = 0 gives no words; no more bursts
+    // clock, synchronous reset, flush; run = 0 outputs no words; issue no more bursts
     input  wire                      clk,
     input  wire                      rst,
     input  wire                      flush,
     input  wire                      run,
     input  wire                      failed,
-    // the channel has a request at work, wants a burst of it in the next cycle; one is taken: its
-    // words - 1
+    // the channel has an active request; requests a burst for the next cycle; burst accepted, its words -
+    // 1
     input  wire                      live,
     output wire                      next,
     input  wire                      take,
@@ -46,7 +45,7 @@ module dma_read_channel #(
     output wire                      out_valid,
     input  wire                      out_ready,
     output wire [    `BEAT_BITS-1:0] out_beat,
-    // the words held leave no room for another burst
+    // no room for another burst
     output wire                      full
 );
 
@@ -59,7 +58,7 @@ module dma_read_channel #(
   // -------------------------------------------------------------------------------------------
   reg  [  NW-1:0] used;
   wire            pop = out_valid && out_ready;
-  // what a burst adds, less one; without one: -1
+  // words added by a burst, less one; without a burst: -1
   wire [NW+3 : 0] more = {{NW{!take}}, take_less | {4{!take}}};
   wire [    NW:0] sum = {used, 1'b1} + {more[NW-1:0], !pop};
 
@@ -91,7 +90,7 @@ module dma_read_channel #(
 
   generate
     if (FIFO_DEPTH > 32) begin : g_block
-      // a block RAM, whose words are visible a cycle later: a word of 32 bits fits one of 36
+      // a block RAM, whose words become visible a cycle later: a word of 32 bits fits one of 36
       fifo_ram #(
           .WIDTH(`DMA_WORD_BITS),
           .DEPTH(FIFO_DEPTH)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dma_read_ctrl: the read controller of the DMAC (claim C4 of docs/patent.md section 5). It chooses
-// all bursts, writes too.
+// dma_read_ctrl: the read controller of the DMAC (claim C4 of docs/patent.md section 5). It arbitrates
+// all bursts, those of writes too.
 //
-// How it works: a read channel asks for a burst a cycle before, when its FIFO has room for it; in that
-// cycle the one is found whose turn it is. Reads go in the order list > pixel > bias > weight: pixels
-// are requested only when everything needed before them was read, so whatever else is read at that
-// time is needed later. Writes and reads alternate when both have something to do. The burst that is
-// chosen is taken from its channel into registers, and offered to the master from there, so that
-// choice and check are two short paths. One is chosen when the master has room for it, so that it does
-// not go before a more urgent one that comes later; earlier only behind a burst of one beat. At most
-// one command per cycle goes to the master. A burst outside the blocks of 1 KiB that may be read or
-// written, or beyond the end of the addresses, is not given to the master: `refuse` reports it for a
-// cycle, with the command at cmd. One whose channel fails before it is given is dropped.
-// Handshake: channels wait until their burst is taken, the chosen burst waits for cmd_ready; `hold`
-// drops the chosen burst and those that are taken meanwhile, `refuse_hold` lets a burst that must be refused wait.
+// How it works: a read channel requests a burst one cycle ahead, when its FIFO has room for it; the
+// winner is selected in that cycle. Reads have the priority list > pixel > bias > weight: pixels are
+// requested only after everything needed before them was read, so all other reads at that time are needed
+// later. Writes and reads alternate when both are pending. The selected burst moves from its channel into
+// registers, and is offered to the master from there, so that selection and check are two short paths. A
+// burst is selected only when the master has room for it, so that it does not overtake a more urgent one
+// that arrives later; earlier only behind a single-beat burst. The master gets at most one command per
+// cycle. A burst outside the permitted 1 KiB blocks, or beyond the last address, is not issued: `refuse`
+// reports it for a cycle, with the command at cmd. A burst whose channel fails before it is issued is
+// dropped.
+// Handshake: channels wait until their burst is accepted, the selected burst waits for cmd_ready; `hold`
+// drops the selected burst and those accepted meanwhile, `refuse_hold` delays the refusal of a burst.
 
 `resetall
 `timescale 1ns / 1ps
@@ -33,15 +33,15 @@ module dma_read_ctrl #(
     input  wire                   rst,
     input  wire                   hold,
     input  wire                   refuse_hold,
-    // channels that have failed, with the present cycle
+    // failed channels, including failures of this cycle
     input  wire [            4:0] failing,
-    // what may be read and written
+    // permitted windows of reads and writes
     input  wire [`GUARD_BITS-1:0] guard,
-    // read channels that want a burst in the next cycle, 0 list, 1 bias, 2 weight, 3 pixel; the one
-    // whose turn it is then
+    // read channels that request a burst for the next cycle, 0 list, 1 bias, 2 weight, 3 pixel; the
+    // channel selected for it
     input  wire [            3:0] rd_next,
     output reg  [            1:0] rd_next_sel,
-    // those that want one now; the burst of the one whose turn it is, which is taken
+    // channels that request one now; burst of the selected channel, accepted
     output reg  [            3:0] rd_want,
     output wire                   rd_take,
     input  wire [`BURST_BITS-1:0] rd_burst,
@@ -53,22 +53,22 @@ module dma_read_ctrl #(
     output wire                   cmd_valid,
     input  wire                   cmd_ready,
     output reg  [  `CMD_BITS-1:0] cmd,
-    // the burst at cmd is not allowed (pulse); a burst is chosen and not yet given
+    // the burst at cmd is not permitted (pulse); a burst is selected and not yet issued
     output wire                   refuse,
     output reg                    chosen
 );
 
-  // ---- the choice
+  // ---- selection
   // the last burst was a read: a write may go first now
   reg  turn;
-  // the chosen burst may be beyond the end of the addresses
+  // the selected burst may lie beyond the last address
   reg  wrapped;
 
   wire rd_any = (rd_want != 4'd0);
   wire choose_wr = store_want && (turn || !rd_any);
-  // the burst before has one beat: without one right behind it the bus would stand still
+  // the previous burst has one beat: without another directly behind it the bus would idle
   reg  short;
-  // nothing is chosen, or it leaves in this cycle
+  // nothing is selected, or it leaves in this cycle
   wire free = chosen ? short && cmd_ready && !refuse_hold : short || cmd_ready;
   wire go = (rd_any || store_want) && free;
 
@@ -97,7 +97,7 @@ module dma_read_ctrl #(
   assign store_take = go && choose_wr;
   assign rd_take = go && !choose_wr;
 
-  // ---- the chosen burst; none crosses 1 KiB, so its first byte decides whether it is allowed
+  // ---- the selected burst; none crosses 1 KiB, so its first byte decides whether it is permitted
   wire [31:0] addr = cmd[`CMD_ADDR];
   wire [21:0] block = addr[31:10];
   wire may_read = block >= guard[`GUARD_READ_FIRST] && block <= guard[`GUARD_READ_LAST];
@@ -121,7 +121,7 @@ module dma_read_ctrl #(
     end
   end
 
-  // after a reset no burst came before
+  // after a reset there is no previous burst
   always @(posedge clk) begin
     if (rst) begin
       cmd <= {`CMD_BITS{1'b0}};
@@ -134,7 +134,7 @@ module dma_read_ctrl #(
     end
   end
 
-  // whose burst it is counts here, and its block
+  // only owner, channel and block matter here
   wire unused = &{1'b0, addr[9:0], tag};
 
 `ifdef FORMAL_dma_read_ctrl

@@ -1,10 +1,11 @@
-  // Properties of dma_read_ctrl: what goes to the master is what a channel proposed, once, and allowed.
+  // Properties of dma_read_ctrl: each command to the master is a permitted burst of a channel, issued
+  // once.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
   end
 
-  // the channel whose turn it is
+  // the selected channel
   reg [1:0] f_sel;
   reg [3:0] f_next;
   reg f_held = 1'b1;
@@ -13,14 +14,14 @@
     f_next <= rd_next;
     f_held <= rst || hold;
   end
-  // the burst that was taken last
+  // the last accepted burst
   reg f_taken = 1'b0;
   reg f_write;
   reg [`CMD_BITS-1:0] f_cmd;
   reg f_wrap;
   reg [2:0] f_chan;
-  reg f_waits = 1'b0;  // it is neither given nor dropped
-  reg f_read_last = 1'b0;  // the last burst taken was a read
+  reg f_waits = 1'b0;  // it is neither issued nor dropped
+  reg f_read_last = 1'b0;  // the last accepted burst was a read
   wire f_take = store_take || rd_take;
   wire [`BURST_BITS-1:0] f_burst = store_take ? store_burst : rd_burst;
   wire [`CMD_BITS-1:0] f_cmd_now = f_burst[`BURST_CMD];
@@ -45,7 +46,7 @@
   wire [31:0] f_addr = f_cmd[`CMD_ADDR];
   wire f_may = f_addr[31:10] >= (f_write ? guard[`GUARD_WRITE_FIRST] : guard[`GUARD_READ_FIRST]) &&
       f_addr[31:10] <= (f_write ? guard[`GUARD_WRITE_LAST] : guard[`GUARD_READ_LAST]) && !f_wrap;
-  // what the channels propose says whose it is
+  // proposals name their channel
   wire [`CMD_BITS-1:0] f_rd_cmd = rd_burst[`BURST_CMD], f_store_cmd = store_burst[`BURST_CMD];
   wire [TAG_W-1:0] f_rd_tag = f_rd_cmd[`CMD_TAG], f_store_tag = f_store_cmd[`CMD_TAG];
 
@@ -53,45 +54,45 @@
     if (!rst) begin
       //: The burst of a read channel is a read of that channel.
       if (rd_want != 0) read_named : assume (!f_rd_cmd[`CMD_WRITE] && f_rd_tag[`DMA_TAG_CHAN] == {1'b0, f_sel});
-      //: That of the write channel is a write.
+      //: ... of the write channel is a write.
       if (store_want) write_named : assume (f_store_cmd[`CMD_WRITE] && f_store_tag[`DMA_TAG_CHAN] == 3'd4);
-      //: At most one burst is taken in a cycle, of a channel that proposes one.
+      //: At most one burst is accepted per cycle, from a channel that proposes one.
       one_taken : assert (!(rd_take && !rd_want[f_sel]) && !(store_take && (rd_take || !store_want)));
-      //: A command is a burst that a channel proposed: address, length, direction, owner and channel.
+      //: A command equals the burst that a channel proposed: address, length, direction, owner and channel.
       if (cmd_valid || refuse) as_proposed : assert (f_taken && cmd == f_cmd);
-      //: A burst outside its window or beyond the last address never goes to the master.
+      //: A burst outside its window or beyond the last address never reaches the master.
       if (cmd_valid) window : assert (f_may);
-      //: It is refused instead, and only such a one is.
+      //: It is refused instead, and only such a burst is.
       if (refuse) refused : assert (!f_may && !cmd_valid);
-      //: Each burst that is taken is given or refused once, or dropped by an abort or its channel's failure.
+      //: Each accepted burst is issued or refused once, or dropped by an abort or its channel's failure.
       exactly_once : assert (chosen == f_waits && !((cmd_valid || refuse) && !f_waits));
-      //: A burst is not taken before the one before it has gone.
+      //: A burst is not accepted before the previous one has gone.
       if (f_take && f_waits) none_overtaken : assert (given || refuse || f_dropped);
-      //: A burst of a channel that fails does not go to the master.
+      //: A burst of a failing channel does not reach the master.
       if (cmd_valid) failed_stays : assert (!(failing >> f_chan & 1));
-      //: Nothing is given while bursts are held.
+      //: Nothing is issued while bursts are held.
       if (hold) held : assert (!cmd_valid && !refuse);
-      //: The order of reads is list, pixel, bias, weight.
+      //: The priority of reads is list, pixel, bias, weight.
       if (rd_take) order : assert (f_sel == 0 || (!rd_want[0] && (f_sel == 3 || (!rd_want[3] &&
           (f_sel == 1 || !rd_want[1])))));
-      //: What a channel asks for is wanted in the next cycle, unless bursts are held.
+      //: A channel's request takes effect in the next cycle, unless bursts are held.
       wants : assert (rd_want == (f_held ? 4'd0 : f_next));
       //: Reads and writes alternate: neither waits for more than one of the other.
       if (f_take && store_want && rd_want != 0) alternate : assert (store_take == f_read_last);
-      //: No deadlock: a burst that may go is offered, one that may not is refused.
+      //: No deadlock: a permitted burst is offered, any other is refused.
       if (f_waits && !f_dropped) offered : assert (f_may ? cmd_valid : (refuse || refuse_hold));
-      //: No deadlock: when nothing is chosen and the master is ready a proposal is taken.
+      //: No deadlock: with nothing selected and the master ready a proposal is accepted.
       if (!f_waits && cmd_ready && !hold && (rd_want != 0 || store_want)) taken : assert (f_take);
-      //: (invariant) Whose turn it is.
+      //: (invariant) The turn matches the last burst.
       turns : assert (turn == f_read_last);
-      //: (invariant) Whether the burst that was taken last has one beat.
+      //: (invariant) short matches the last accepted burst.
       one_beat : assert (short == (cmd[`CMD_BEATS] == 1));
-      //: (invariant) What is chosen is what was taken.
+      //: (invariant) The selected burst is the last accepted one.
       if (f_waits) chosen_one : assert (f_taken && cmd == f_cmd && wrapped == f_wrap &&
           cmd[`CMD_WRITE] == f_write && tag[`DMA_TAG_CHAN] == f_chan);
       //: A refused write right after a read.
       refusal : cover (refuse && f_write);
-      //: A burst is taken in the cycle in which the one before it is given.
+      //: A burst is accepted in the cycle in which the previous one is issued.
       back_to_back : cover (given && f_take);
     end
   end

@@ -2,16 +2,15 @@
 //
 // dma_write: the write channel of the DMAC.
 //
-// How it works: data words wait in a FIFO; a burst is proposed once all its words are there, each
-// burst ending at a multiple of MAX_BURST words. The tail of a request whose length is not a
-// multiple of the bus word is written by single narrower transfers (for 7 bytes of 16: 4, 2, 1),
-// all of them from the same data word, which the last one takes. The FIFO keeps a word until it is
-// written: the master may take words back, and then takes them again. A failed channel proposes
-// nothing more until the flush.
-// Handshake: the unit that stores waits for store_req_ready until no request is at work, and for
-// store_ready until the FIFO has room, also before the request has come. cmd_take accepts the proposed
-// burst; the master takes a data word with wd_pop, goes wd_back words back, and reports the oldest one
-// as written with wd_free.
+// How it works: data words queue in a FIFO; a burst is proposed once all its words are there, each burst
+// ending at a multiple of MAX_BURST words. The tail of a request whose length is not a multiple of the
+// bus word is written by narrower single transfers (for 7 bytes of 16: 4, 2, 1), all from the same data
+// word, which the last one pops. The FIFO keeps a word until it is written: the master may rewind, and
+// then pops the same words again. A failed channel proposes nothing more until the flush.
+// Handshake: the requester waits for store_req_ready until no request is active, and for store_ready
+// until the FIFO has room; data may precede the request. cmd_take accepts the proposed burst; the master
+// pops a data word with wd_pop, rewinds by wd_back words, and reports the oldest one as written with
+// wd_free.
 
 `resetall
 `timescale 1ns / 1ps
@@ -27,7 +26,7 @@ module dma_write #(
     parameter OW = $clog2(AHB_W / 8),
     parameter TAG_W = `DMA_TAG_BITS
 ) (
-    // clock, synchronous reset, flush; run = 0 refuses requests and data; no more bursts
+    // clock, synchronous reset, flush; run = 0 refuses requests and data; propose no more bursts
     input  wire                   clk,
     input  wire                   rst,
     input  wire                   flush,
@@ -45,24 +44,24 @@ module dma_write #(
     output wire                   cmd_want,
     input  wire                   cmd_take,
     output wire [`BURST_BITS-1:0] burst,
-    // data to the master: a word is taken, 0 to 2 are taken back, the oldest one is written
+    // data to the master: pops a word, rewinds by 0 to 2 words, retires the oldest word
     output wire [      AHB_W-1:0] wd_data,
     input  wire                   wd_pop,
     input  wire [            1:0] wd_back,
     input  wire                   wd_free,
-    // no request at work
+    // no active request
     output wire                   idle
 );
 
   localparam HALF = FIFO_DEPTH / 2;
   localparam MAX_BURST = (HALF >= 16) ? 16 : (HALF >= 8) ? 8 : (HALF >= 4) ? 4 :
                          (HALF >= 2) ? 2 : 1;
-  // blocks of so many words: a burst stays within one; byte addresses within a block
+  // blocks of MAX_BURST words, which no burst crosses; byte addresses within a block
   localparam MW = $clog2(MAX_BURST);
   localparam BB = OW + MW;
-  // 24 bits of bytes and the begin within the block: whole blocks
+  // whole blocks: from 24 bits of bytes and the start within the block
   localparam LW = 25 - BB;
-  // words that are ready: 0..FIFO_DEPTH, compared with a burst
+  // ready words: 0..FIFO_DEPTH, compared with a burst
   localparam PW = $clog2(FIFO_DEPTH);
   localparam FW = PW + 1;
   localparam NW = (FW > 5) ? FW : 5;
@@ -80,9 +79,9 @@ module dma_write #(
   wire [           31:0] req_addr = store_req[`REQ_ADDR];
   wire [           23:0] req_len = store_req[`REQ_LEN];
 
-  // request at work: word address and whether it passed the last word there is, byte of the tail;
-  // blocks that end before its end, and that there is none; the word in the block after those where
-  // the tail is, and the tail's bytes left; whose it is
+  // active request: word address and whether it passed the last address, byte of the tail; remaining
+  // whole blocks, and none remain; words before the tail in its block, and the tail's remaining bytes;
+  // owner
   reg                    cur_valid;
   reg  [        31-OW:0] cur_word;
   reg                    wrap;
@@ -92,11 +91,10 @@ module dma_write #(
   reg  [            4:0] rest;
   reg  [         OW-1:0] tail;
   reg  [`OWNER_BITS-1:0] owner;
-  // words in the FIFO that no burst was given for yet
+  // words in the FIFO not yet assigned to a burst
   reg  [         NW-1:0] ready;
 
-  // the FIFO: words in it and those that the master may take back, where the next one enters and
-  // which one the master takes next
+  // the FIFO: words in it, including those that may be rewound; write and read pointer
   reg  [         FW-1:0] held;
   reg  [         PW-1:0] wr_ptr;
   reg  [         PW-1:0] rd_ptr;
@@ -125,12 +123,12 @@ module dma_write #(
     end else begin
       held   <= held_next[FW:1];
       wr_ptr <= wr_ptr + {{(PW - 1) {1'b0}}, in_push};
-      // words are not taken and taken back in the same cycle
+      // a pop and a rewind never coincide
       rd_ptr <= rd_ptr + {{(PW - 1) {wd_back != 2'd0}}, wd_pop || wd_back[0]};
     end
   end
 
-  // the request's end, counted from the block in which it begins
+  // end of the request, relative to the block in which it begins
   wire [24:0] req_stop = {1'b0, req_len} +
       {{(20 - OW) {1'b0}}, req_addr[OW+:5] & MASK_C, {OW{1'b0}}};
 
@@ -140,10 +138,10 @@ module dma_write #(
   wire bulk = (upto != from);
   wire [4:0] beats = upto - from;
   wire [NW-1:0] beats_w = {{(NW - 5) {1'b0}}, beats};
-  // the begin of the next block
+  // start of the next block
   wire [32-OW:0] next_word = (({wrap, cur_word} >> MW) + 1'b1) << MW;
 
-  // next piece of the tail: the largest power of two that is left
+  // next piece of the tail: the largest power of two that fits
   reg [2:0] piece_size;
   integer i;
   always @* begin
@@ -161,7 +159,7 @@ module dma_write #(
   wire          one_block = blocks == {{(LW - 1) {1'b0}}, 1'b1};
   wire          words_done = in_rest || (one_block && rest == 5'd0);
 
-  // the proposal, in a register: a burst is settled in the cycle after the one before it was taken
+  // the proposal, registered: a burst is computed in the cycle after the previous one was accepted
   reg           want;
   always @(posedge clk) begin
     if (rst || flush) want <= 1'b0;
@@ -196,7 +194,7 @@ module dma_write #(
       cur_valid <= 1'b0;
       wrap <= 1'b0;
     end else if (!cur_valid) begin
-      // a request of no bytes is dropped
+      // a request of zero bytes is dropped
       cur_valid <= store_req_valid && run && req_len != 24'd0;
       wrap <= 1'b0;
     end else if (cmd_take) begin
@@ -216,7 +214,7 @@ module dma_write #(
       owner    <= store_req[`REQ_OWNER];
     end else if (cmd_take) begin
       if (!bulk) begin
-        // the pieces become smaller, so that no two of them share a bit
+        // pieces shrink, so that no two of them share a bit
         cur_byte <= cur_byte | piece;
         tail <= tail_next;
       end else if (in_rest) begin
@@ -238,7 +236,7 @@ module dma_write #(
     end
   end
 
-  // the address of a request is one of a bus word; below the sum is its carry
+  // requests are aligned to bus words; the lowest bit of the sum is its carry in
   wire unused = &{1'b0, req_addr[OW-1:0], held_next[0]};
 
 `ifdef FORMAL_dma_write

@@ -3,19 +3,19 @@
 // dmac: the DMA controller between the AHB master and the core (claim C4 of docs/patent.md
 // section 5).
 //
-// How it works: four read channels (list, bias, weight, pixel), each with a FIFO. One cutter holds
-// their requests and cuts them into bursts, the read controller chooses bursts, the data distributor
-// routes the words that come back by their tag; one write channel (store). cmd, wd_*, rsp_* and mst_*
-// belong to the AHB master.
-// Handshake: valid/ready on requests and streams: the requester waits for the channel, a stream for
-// its consumer. A request is bytes [addr, addr + len), any alignment for reads; the stream delivers
-// the bus words that hold them, and marks the bytes of each that count. A channel accepts its next
-// request while the present one is read. Write data are whole bus words; the last one of a request
-// may be partial.
-// Faults (dma_fault): a channel whose burst was answered ERROR, or may not go to the bus, stands still
-// until the abort, the others go on; bus_err reports the first fault of a channel.
-// dma_abort (level, one cycle is enough): bursts that were given to the master end legally, then all
-// requests and FIFO contents are dropped; with dma_abandon the bus is not waited for. The idle flag of
+// How it works: four read channels (list, bias, weight, pixel), each with a FIFO. One cutter holds their
+// requests and splits them into bursts, the read controller arbitrates the bursts, the data distributor
+// routes the returned words by their tag; one write channel (store). cmd, wd_*, rsp_* and mst_* belong to
+// the AHB master.
+// Handshake: valid/ready on requests and streams: the requester waits for the channel, a stream for its
+// consumer. A request covers bytes [addr, addr + len), any alignment for reads; the stream delivers the
+// bus words that contain them, and marks the valid bytes of each. A channel accepts its next request
+// while the present one is being read. Write data are whole bus words; the last one of a request may be
+// partial.
+// Faults (dma_fault): a channel with an ERROR response or a burst that is not permitted stops until the
+// abort, the others continue; bus_err reports the first fault of a channel.
+// dma_abort (level, one cycle is enough): bursts issued to the master end legally, then all requests and
+// FIFO contents are dropped; with dma_abandon the DMAC does not wait for the bus. The idle flag of
 // `traffic`: nothing is outstanding, no channel has failed.
 
 `resetall
@@ -42,7 +42,7 @@ module dmac #(
     input  wire                     rst,
     input  wire                     dma_abort,
     input  wire                     dma_abandon,
-    // what may be read and written
+    // permitted windows of reads and writes
     input  wire [  `GUARD_BITS-1:0] guard,
     // list channel: requests, stream
     input  wire                     list_req_valid,
@@ -72,7 +72,7 @@ module dmac #(
     output wire                     pixel_valid,
     input  wire                     pixel_ready,
     output wire [   `BEAT_BITS-1:0] pixel_beat,
-    // write channel: requests, stream, request finished
+    // write channel: requests, stream, request completed
     input  wire                     store_req_valid,
     output wire                     store_req_ready,
     input  wire [    `REQ_BITS-1:0] store_req,
@@ -83,7 +83,7 @@ module dmac #(
     // first fault of a channel (pulse)
     output wire                     bus_err,
     output wire [  `FAULT_BITS-1:0] bus_fault,
-    // what it does
+    // activity
     output wire [`TRAFFIC_BITS-1:0] traffic,
     // commands to the AHB master
     output wire                     cmd_valid,
@@ -101,7 +101,7 @@ module dmac #(
     input  wire                     rsp_last,
     input  wire [        TAG_W-1:0] rsp_tag,
     input  wire [        AHB_W-1:0] rsp_data,
-    // AHB master: failed beat, drop everything, nothing to do, reads that have not ended
+    // AHB master: failed beat, drop everything, idle, outstanding reads
     input  wire                     mst_err_valid,
     input  wire [             31:0] mst_err_addr,
     input  wire [        TAG_W-1:0] mst_err_tag,
@@ -157,7 +157,7 @@ module dmac #(
   // -------------------------------------------------------------------------------------------
   // read channels: 0 list, 1 bias, 2 weight, 3 pixel
   // -------------------------------------------------------------------------------------------
-  // longest burst: half the FIFO, so that one half is filled while the other is consumed
+  // longest burst: half the FIFO, so that one half fills while the other drains
   function integer longest;
     input integer depth;
     longest = (depth >= 32) ? 16 : (depth >= 16) ? 8 : (depth >= 8) ? 4 : (depth >= 4) ? 2 : 1;
@@ -260,7 +260,7 @@ module dmac #(
       .store_done(write_end)
   );
 
-  // the unit whose write ends during an abort has been flushed and waits for no answer
+  // a unit whose write ends during an abort has been flushed and expects no response
   assign store_done = write_end && run && !mute[4];
 
   // -------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ module dmac #(
   );
 
   // -------------------------------------------------------------------------------------------
-  // choice of the next burst
+  // arbitration of bursts
   // -------------------------------------------------------------------------------------------
   wire chosen;
   dma_read_ctrl #(
@@ -335,15 +335,15 @@ module dmac #(
       (chosen && !cmd[`CMD_WRITE]);
   assign traffic[`TRAFFIC_READ_BEAT] = read_beat;
   assign traffic[`TRAFFIC_WRITE_BEAT] = write_beat;
-  // the tag of a finished write is seen one cycle after the write channel went idle at the latest,
-  // so idle waits for the master too
+  // the tag of a finished write arrives one cycle after the write channel went idle at the latest, so
+  // idle waits for the master too
   assign traffic[`TRAFFIC_IDLE] = mst_idle && !chosen && (rd_idle == 4'b1111) && w_idle &&
       (failing == 5'd0);
-  // all bursts of the weight and of the bias channel are chosen, so that later ones go behind them
+  // all bursts of the weight and of the bias channel are selected, so that later bursts queue behind them
   assign traffic[`TRAFFIC_WEIGHT_QUIET] = rd_idle[2];
   assign traffic[`TRAFFIC_BIAS_QUIET] = rd_idle[1];
 
-  // only the weight and the bias FIFO take part in the AND circuit
+  // only the weight and the bias FIFO feed the AND circuit
   wire unused = &{1'b0, rd_full[3], rd_full[0]};
 
 endmodule

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// storage_port: the way to the storage, AHB master and DMA controller.
+// storage_port: connects the core to the storage, AHB master and DMA controller.
 //
-// How it works: the DMAC turns requests of bytes into bursts and sorts the words that come back
-// into streams; the AHB master performs the bursts.
-// Handshake: valid/ready on requests and streams, see dmac. An ERROR on the bus, or a burst outside
-// `guard`, pulses bus_err with bus_fault and stops its channel until dma_abort; the others go on.
-// dma_abandon during an abort: the bus is not waited for. `waiting` tells, at any time, whether and
-// for what the oldest beat waits.
+// How it works: the DMAC turns byte requests into bursts and sorts the returned words into streams; the
+// AHB master performs the bursts.
+// Handshake: valid/ready on requests and streams, see dmac. An ERROR response, or a burst outside
+// `guard`, pulses bus_err with bus_fault and stops its channel until dma_abort; the others continue. With
+// dma_abandon an abort does not wait for the bus. `waiting` reports, at any time, whether the oldest beat
+// is stalled and why.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -29,7 +29,7 @@ module storage_port #(
     input  wire                     rst,
     input  wire                     dma_abort,
     input  wire                     dma_abandon,
-    // what may be read and written
+    // permitted windows of reads and writes
     input  wire [  `GUARD_BITS-1:0] guard,
     // AHB master
     output wire                     m_ahb_hbusreq,
@@ -75,7 +75,7 @@ module storage_port #(
     output wire                     pixel_valid,
     input  wire                     pixel_ready,
     output wire [   `BEAT_BITS-1:0] pixel_beat,
-    // store channel: requests, stream, request finished
+    // store channel: requests, stream, request completed
     input  wire                     store_req_valid,
     output wire                     store_req_ready,
     input  wire [    `REQ_BITS-1:0] store_req,
@@ -86,9 +86,9 @@ module storage_port #(
     // first fault of a channel (pulse)
     output wire                     bus_err,
     output wire [  `FAULT_BITS-1:0] bus_fault,
-    // what it does, for the counters, AI_STATUS and the controller
+    // activity, for the counters, AI_STATUS and the controller
     output wire [`TRAFFIC_BITS-1:0] traffic,
-    // what it waits for
+    // reason for the stall
     output wire [`WAITING_BITS-1:0] waiting
 );
 
@@ -226,7 +226,7 @@ module storage_port #(
       .wait_tag(wait_tag)
   );
 
-  // the rest of the tag concerns the bytes of the words
+  // the rest of the tag concerns the valid bytes of the words
   wire unused = &{1'b0, wait_tag};
 
 endmodule

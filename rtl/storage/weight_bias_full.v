@@ -2,9 +2,9 @@
 //
 // weight_bias_full: the AND circuit of the DMAC (docs/patent.md section 2, step 004).
 //
-// WB_FIFO_FULL = weight FIFO full AND bias FIFO full; full means: no room for another burst of
-// that channel. While it is 0 the read controller goes on reading weights and biases; each FIFO
-// has back-pressure of its own besides. Combinational, no handshake.
+// WB_FIFO_FULL = weight FIFO full AND bias FIFO full; full means no room for another burst of that
+// channel. While it is 0 the read controller continues to read weights and biases; each FIFO also has
+// back-pressure of its own. Combinational, no handshake.
 
 `resetall
 `timescale 1ns / 1ps
