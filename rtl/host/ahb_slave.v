@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ahb_slave: AMBA 2.0 AHB slave of the device, 32 bit wide.
+// ahb_slave: AMBA 2.0 AHB slave of the device, 32 bits wide.
 //
-// Address map (haddr[21:0]; the bits above are the decoder's): 0x000000..0x000FFF registers,
-// 0x200000..0x3FFFFF AI RAM (as much of it as there is). How it works: the address phase is
-// registered, and the data phase drives one of the two sides with it. Registers: words only, no wait
-// states; they get the address in the address phase already and register its decode. A command, which
-// reaches farthest, is decoded here. AI RAM: bytes, half-words, words; the bus waits until window_ack.
-// An access outside the map, a register access that is not a word, a misaligned one, one wider
-// than 32 bits, or a register that reg_err refuses gets the two-cycle ERROR answer, and has no
-// side effect; so does a user's write (HPROT[1] = 0) where only privileged ones are taken. IDLE and
-// BUSY are answered OKAY at once and have none either.
-// Handshake: reg_wr and reg_rd are one-cycle strobes, reg_next has their word address in the cycle
-// before, reg_rdata and reg_err answer in the same cycle. window_req is high up to and including the
-// cycle of window_ack; if it is high in the cycle after, that is a new access.
+// Address map (haddr[21:0]; the decoder uses the bits above): 0x000000..0x000FFF registers,
+// 0x200000..0x3FFFFF AI RAM (as far as it is implemented). How it works: the address phase is registered;
+// the data phase drives one of the two sides with it. Registers: words only, no wait states; they receive
+// the address in the address phase and register its decode. A command has the longest path and is decoded
+// here. AI RAM: bytes, half-words, words; the bus is stalled until window_ack.
+// An access outside the map, a register access that is not a word, a misaligned access, one wider than 32
+// bits, or one rejected by reg_err receives the two-cycle ERROR response and has no side effect; so does a
+// user write (HPROT[1] = 0) if only privileged writes are accepted. IDLE and BUSY receive a zero-wait OKAY
+// and have no side effect either.
+// Handshake: reg_wr and reg_rd are one-cycle strobes; reg_next carries their word address one cycle
+// earlier; reg_rdata and reg_err are valid in the same cycle. window_req is high up to and including the
+// cycle of window_ack; if it is high in the next cycle, that is a new access.
 
 `resetall
 `timescale 1ns / 1ps
@@ -23,7 +23,7 @@
 module ahb_slave #(
     // 64-byte rows of the AI RAM, 1..32768
     parameter AI_RAM_ROWS = 32768,
-    // 1: only privileged writes are taken
+    // 1: only privileged writes are accepted
     parameter PRIVILEGED  = 0
 ) (
     // clock, synchronous reset
@@ -42,7 +42,7 @@ module ahb_slave #(
     output wire        s_ahb_hready_out,
     output wire [ 1:0] s_ahb_hresp,
     output wire [31:0] s_ahb_hrdata,
-    // register side; word address of the next cycle's access; the access is a write of AI_CTRL
+    // register side; word address of the next cycle's access; the access is a write to AI_CTRL
     output wire        reg_wr,
     output wire        reg_rd,
     output wire [ 9:0] reg_next,
@@ -86,7 +86,7 @@ module ahb_slave #(
   wire [2:0] kind = (!aligned || forbidden) ? FAULT : in_ram ? RAM : in_regs ? REGS : FAULT;
 
   wire refused = (state == REGS) && reg_err;
-  // the present data phase ends with this cycle
+  // the current data phase ends in this cycle
   wire         ends = (state == IDLE) || (state == REGS && !reg_err) ||
                       (state == RAM && window_ack) || (state == FAULT2);
 
@@ -147,8 +147,7 @@ module ahb_slave #(
   assign window_wstrb = write ? strobes : 4'b0000;
   assign window_wdata = s_ahb_hwdata;
 
-  // burst type and the rest of the protection do not matter to this slave, and the decoder has used
-  // the top bits
+  // the burst type and the other protection bits have no effect here; the decoder has used the top bits
   wire _unused_ok = &{1'b0, s_ahb_hburst, s_ahb_hprot, s_ahb_haddr[31:22], s_ahb_htrans[0]};
 
 `ifdef FORMAL_ahb_slave

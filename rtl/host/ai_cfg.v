@@ -3,14 +3,13 @@
 // ai_cfg: AI_CFG, the registers of task lists and inferences (docs/patent.md section 3), offsets
 // 0x100..0x164, 0x1F8, 0x1FC.
 //
-// How it works: command decides about starts and resets, inference_cfg holds the configuration and
-// takes it over, guard_regs holds windows and watchdog. Here are done, interrupts, and the error
-// that is kept: the first one since the last acknowledgement. It stays until AI_ERR_CODE is written,
-// the next accepted start, or a soft reset. A set wins over a clear in the same cycle. Events of the
-// controller count only while no reset is pending: what happened before a reset leaves no trace.
-// Handshake: wr strobes, next has its word address in the cycle before, rdata in the same cycle, zero for
-// other addresses; all outputs to the core are registered
-// levels and one-cycle pulses.
+// How it works: command accepts or refuses starts and resets, inference_cfg holds the configuration and
+// latches it for a run, guard_regs holds windows and watchdog. This module holds done, the interrupts, and
+// the first error since the last acknowledgement. The error is held until AI_ERR_CODE is written, the next
+// start is accepted, or a soft reset. A set has priority over a clear in the same cycle. Events of the
+// controller count only while no reset is pending, so events before a reset leave no trace.
+// Handshake: wr is a strobe; next carries its word address one cycle earlier; rdata is valid in the same
+// cycle and zero for other addresses. All outputs to the core are registered levels and one-cycle pulses.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -27,25 +26,25 @@ module ai_cfg #(
     // clock, synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // register access, word address of the next cycle's; it is a write of AI_CTRL
+    // register access; word address of the next cycle's access; the access is a write to AI_CTRL
     input  wire                    wr,
     input  wire [             9:0] next,
     input  wire                    command,
     input  wire [            31:0] wdata,
     output wire [            31:0] rdata,
     output wire                    hit,
-    // weight width that the host has set; words wait in the layer FIFO
+    // weight width set by the host; the layer FIFO holds words
     input  wire                    eight_bit_mode,
     input  wire                    words,
     // configuration and commands to the controller, windows to the DMAC
     output wire [   `CFG_BITS-1:0] cfg,
     output wire [  `HOST_BITS-1:0] host,
     output wire [ `GUARD_BITS-1:0] guard,
-    // a soft reset is written, is pending; the words in the layer FIFO go
+    // a soft reset is written; it is pending; the words in the layer FIFO are discarded
     output wire                    reset_now,
     output wire                    muted,
     output wire                    drop_words,
-    // state and events of the controller, its error; AI_STATUS without what is known here
+    // state and events of the controller, its error; AI_STATUS without the bits of this module
     input  wire [`STATUS_BITS-1:0] state,
     input  wire [ `EVENT_BITS-1:0] events,
     input  wire [   `ERR_BITS-1:0] err,
@@ -67,7 +66,7 @@ module ai_cfg #(
   wire [7:0] number;
   wire [31:0] inference_rdata, guard_rdata, watchdog;
 
-  // the word that is accessed
+  // decoded address of the access
   reg at_done, at_status, at_int_status, at_int_mask, at_err_code, at_err_info;
   reg at_err_addr, at_id, at_config;
   reg own_hit;
@@ -89,7 +88,7 @@ module ai_cfg #(
   end
   assign hit = own_hit || inference_hit || guard_hit;
 
-  // ---- events: none of before a reset, but the registers move on if they do so in its cycle
+  // ---- events: muted by a reset; inf_next and npix_take still count in the cycle in which it is written
   wire heard = !reset_now && !muted;
   wire inf_next = events[`EVENT_INF_NEXT] && !muted;
   wire npix_take = events[`EVENT_NPIX_TAKE] && !muted;
@@ -222,7 +221,7 @@ module ai_cfg #(
 
   // ---- reads
   wire [31:0] seen_status = {status[31:7], npix_taken, status[5:2], err_any, occupied};
-  // a sum of words, at most one of them chosen
+  // OR of all registers, at most one of them selected
   assign rdata = {31'd0, done & at_done} | (seen_status & {32{at_status}}) |
       {30'd0, int_status & {2{at_int_status}}} | {30'd0, int_mask & {2{at_int_mask}}} |
       {24'd0, kept_code & {8{at_err_code}}} | (kept_info & {32{at_err_info}}) |

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// command: starts, soft resets and stops of the host, and the one notion of "occupied".
+// command: starts, soft resets and stops of the host, and the single definition of "occupied".
 //
-// How it works: a write of AI_CTRL sets registers, so that its effect shows in the next cycle
-// already. A start is accepted when the device is not occupied: no start is pending, the layer
-// FIFO is empty and nothing is at work. For a start, work is looked at a cycle late, which cuts
-// the longest path of the device: it begins after a start or a word only, and both count at once. A
-// start in the very cycle in which work ends is refused; one after a read of "free" never is. at_work, for
-// writes that are refused meanwhile, is as late.
-// A soft reset is pending until the controller has dropped everything; a start that comes
-// meanwhile is kept and given to the controller afterwards. Events of the time before a reset are
-// muted while it is pending.
-// Handshake: accept, reset_now and the two errors belong to the cycle of the write. start and
-// soft_reset are pulses to the controller, the latter in the cycle after the write; the controller
-// answers with flushing, from the cycle after soft_reset on.
+// How it works: a write to AI_CTRL sets registers, so its effect is visible in the next cycle. A start is
+// accepted when the device is not occupied: no start is pending, the layer FIFO is empty and no work is in
+// progress. For a start, work is sampled one cycle late, which cuts the longest path of the device: work
+// begins only after a start or a word, and both count at once. A start in the cycle in which work ends is
+// refused; one after a read of "free" never is. at_work, for writes that are refused meanwhile, has the
+// same delay.
+// A soft reset is pending until the controller has dropped everything; a start during that time is held and
+// passed to the controller afterwards. Events from before a reset are muted while it is pending.
+// Handshake: accept, reset_now and the two errors are valid in the cycle of the write. start and soft_reset
+// are pulses to the controller, soft_reset in the cycle after the write; the controller responds with
+// flushing from the cycle after soft_reset on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -27,13 +26,13 @@ module command (
     input  wire [2:0] wdata,
     // the configuration allows a start
     input  wire       possible,
-    // words wait in the layer FIFO; they are being discarded after an error
+    // the layer FIFO holds words; they are being discarded after an error
     input  wire       words,
     input  wire       hold,
-    // controller: at work, dropping everything
+    // controller: work in progress, flush in progress
     input  wire       work,
     input  wire       flushing,
-    // in the cycle of the write: accepted start, reset, what waits in the layer FIFO goes
+    // in the cycle of the write: accepted start, reset, the words in the layer FIFO are discarded
     output wire       accept,
     output wire       reset_now,
     output wire       drop_words,
@@ -43,8 +42,9 @@ module command (
     // to the controller
     output reg        start,
     output reg        soft_reset,
-    // levels: a start or a reset is pending, a reset is (events are muted), the device is occupied, was in
-    // this cycle or the one before; the run ends after the inference at work, from the next cycle on
+    // levels: a start or a reset is pending; a reset is pending (events are muted); the device is occupied;
+    // it was in this cycle or the previous one; from the next cycle on, the run ends after the current
+    // inference
     output wire       pending,
     output reg        muted,
     output wire       occupied,
@@ -54,12 +54,12 @@ module command (
 
   reg  start_due;
   reg  stops;
-  reg  worked;  // work in the cycle before, or a start that begins it
+  reg  worked;  // work in the previous cycle, or a start that begins it
 
   wire ask = wr && wdata[0];
-  // what a reset drops does not count any more
+  // words that are being discarded do not count
   wire waiting = start_due || (words && !hold);
-  // a reset is being carried out
+  // a reset is in progress
   wire dropping = muted && (soft_reset || flushing);
   wire free = reset_now || !(waiting || (worked && !muted));
 
@@ -72,10 +72,10 @@ module command (
   assign occupied   = waiting || work || muted;
   assign at_work    = waiting || worked || muted;
 
-  // start is a register, as it reaches far
+  // start is registered because of its long routes
   wire comes = accept || (start_due && !start && !reset_now);
   wire mutes = reset_now || dropping;
-  // a stop counts for the run at work, or for the one that the same write starts
+  // a stop applies to the current run, or to the one that the same write starts
   assign stopping = accept ? wdata[2] : (wr && wdata[2] && !reset_now) || stops;
 
   always @(posedge clk) begin
@@ -92,7 +92,7 @@ module command (
       soft_reset <= reset_now;
       muted      <= mutes;
       stops      <= stopping;
-      // what a reset drops is no work once it has been dropped; words that come then are
+      // work dropped by a reset no longer counts; words that arrive afterwards do
       worked     <= start || (work && !dropping);
     end
   end

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// guard_regs: where the device may read and write, the lock of these windows, the watchdog's limit;
-// AI_READ_FIRST to AI_WATCHDOG.
+// guard_regs: the address windows in which the device may read and write, their lock, and the limit of the
+// watchdog; AI_READ_FIRST to AI_WATCHDOG.
 //
-// How it works: registers. Once AI_LOCK is set, only the hardware reset opens the windows again; a
-// write to one of them is ignored and reported. The DMAC compares each burst with the windows.
-// Handshake: wr strobes, next has its word address in the cycle before, rdata in the same cycle, zero for
-// other addresses; locked is a pulse in the cycle of wr.
+// How it works: registers. Once AI_LOCK is set, only the hardware reset opens the windows again; a write to
+// one of them is ignored and reported. The DMAC compares each burst with the windows.
+// Handshake: wr is a strobe; next carries its word address one cycle earlier; rdata is valid in the same
+// cycle and zero for other addresses; locked is a pulse in the cycle of wr.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -17,7 +17,7 @@ module guard_regs (
     // clock, synchronous reset
     input  wire                   clk,
     input  wire                   rst,
-    // register access, word address of the next cycle's
+    // register access; word address of the next cycle's access
     input  wire                   wr,
     input  wire [            9:0] next,
     input  wire [           31:0] wdata,
@@ -32,7 +32,7 @@ module guard_regs (
 
   localparam [31:0] WATCHDOG_DEFAULT = 32'h0010_0000;
 
-  // the word that is accessed
+  // decoded address of the access
   reg at_read_first, at_read_last, at_write_first, at_write_last, at_lock, at_watchdog;
   wire [5:0] chosen = {
     next == `REG_AI_READ_FIRST,
@@ -79,7 +79,7 @@ module guard_regs (
     end
   end
 
-  // a sum of words, at most one of them chosen
+  // OR of all registers, at most one of them selected
   assign rdata = {read_first & {22{at_read_first}}, 10'd0} | {read_last & {22{at_read_last}}, 10'd0} |
       {write_first & {22{at_write_first}}, 10'd0} | {write_last & {22{at_write_last}}, 10'd0} |
       {31'd0, lock & at_lock} | (watchdog & {32{at_watchdog}});

@@ -1,4 +1,4 @@
-  // Properties of guard_regs. One register is tracked, any one, beside what the host wrote to it.
+  // Properties of guard_regs. One arbitrary register is compared with a model of the host's writes.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
@@ -6,7 +6,7 @@
 
   (* anyconst *) reg [9:0] f_word;
   reg f_began = 1'b0;
-  reg [9:0] f_at;  // the word that is accessed
+  reg [9:0] f_at;  // address of the access
   reg f_lock;
   reg [31:0] f_value;
   wire f_window = f_word >= `REG_AI_READ_FIRST && f_word <= `REG_AI_WRITE_LAST;
@@ -29,7 +29,7 @@
 
   always @(posedge clk) begin
     if (f_began && !rst) begin
-      //: A register reads as what was written to it, reserved bits as 0, and no write elsewhere changes it.
+      //: A register reads back the value written, reserved bits as 0; writes elsewhere do not change it.
       if (f_at == f_word && hit) reads_back : assert (rdata == f_value);
       //: Addresses of other registers read as 0.
       if (!hit) others_zero : assert (rdata == 0);
@@ -37,14 +37,14 @@
       if (!f_wrote) only_writes : assert (guard == f_guard && watchdog == f_watchdog);
       //: Once locked, no window changes until the reset.
       if (f_locked_before) lock_holds : assert (lock && guard == f_guard);
-      //: A write to a window that is locked is reported.
+      //: A write to a locked window is reported.
       reported : assert (locked == (wr && f_lock && f_at >= `REG_AI_READ_FIRST && f_at <= `REG_AI_WRITE_LAST));
-      //: (invariant) The decode is that of the address of the cycle before.
+      //: (invariant) The decode matches the address of the previous cycle.
       decode : assert ({hit, at_watchdog, at_lock, at_write_last, at_write_first, at_read_last, at_read_first} == {
           f_at >= `REG_AI_READ_FIRST && f_at <= `REG_AI_WATCHDOG, f_at == `REG_AI_WATCHDOG, f_at == `REG_AI_LOCK,
           f_at == `REG_AI_WRITE_LAST, f_at == `REG_AI_WRITE_FIRST, f_at == `REG_AI_READ_LAST,
           f_at == `REG_AI_READ_FIRST});
-      //: (invariant) The lock is as the host set it.
+      //: (invariant) The lock matches the model.
       lock_model : assert (lock == f_lock);
       //: (invariant) The tracked register holds the model's value.
       model : assert (f_value == (f_word == `REG_AI_READ_FIRST ? {read_first, 10'd0} :

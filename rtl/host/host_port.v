@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// host_port: the host's way to the device, AHB slave, registers and performance counters.
+// host_port: the host interface: AHB slave, registers and performance counters.
 //
-// How it works: the slave turns bus accesses into register accesses and accesses of the AI RAM
-// window. Registers hold the configuration and start work; counters say where the cycles went. Without
-// them (PERF = 0) finished inferences are counted alone, for the host follows a stream by these.
-// Handshake: AHB as in ahb_slave; arg and result are valid/ready, the window holds window_req until
-// window_ack; everything else is levels and pulses.
+// How it works: the slave turns bus accesses into register accesses and accesses to the AI RAM window.
+// Registers hold the configuration and start work; counters attribute each cycle to its cause. Without them
+// (PERF = 0) only finished inferences are counted, since the host tracks a stream by their number.
+// Handshake: AHB as in ahb_slave; arg and result are valid/ready; window_req is held until window_ack;
+// everything else is levels and pulses.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,9 +20,9 @@ module host_port #(
     parameter AHB_W       = 32,
     // 64-byte rows of the AI RAM
     parameter AI_RAM_ROWS = 32768,
-    // 1: performance counters; 0: that of finished inferences alone, of 32 bits
+    // 1: performance counters; 0: only the counter of finished inferences, 32 bits wide
     parameter PERF        = 1,
-    // 1: only privileged writes are taken
+    // 1: only privileged writes are accepted
     parameter PRIVILEGED  = 0
 ) (
     // clock and synchronous reset
@@ -48,7 +48,7 @@ module host_port #(
     output wire [ `WINDOW_BITS-1:0] window,
     input  wire                     window_ack,
     input  wire [             31:0] window_rdata,
-    // layer words to the controller, their weight width; forget what was taken of an unfinished layer
+    // layer words to the controller, their weight width; arg_flush drops the words of an unfinished layer
     output wire                     arg_valid,
     input  wire                     arg_ready,
     output wire [             63:0] arg_data,
@@ -65,7 +65,7 @@ module host_port #(
     input  wire [ `STATUS_BITS-1:0] status,
     input  wire [  `EVENT_BITS-1:0] events,
     input  wire [    `ERR_BITS-1:0] err,
-    // what storage port and array do
+    // activity of the storage port and the array
     input  wire [`TRAFFIC_BITS-1:0] traffic,
     input  wire [   `WORK_BITS-1:0] work
 );
@@ -147,7 +147,7 @@ module host_port #(
       .irq(irq)
   );
 
-  // a layer drains when nothing waits for its operands any more
+  // a layer drains when nothing waits for its operands
   wire wait_tile = work[`WORK_WAIT_TILE];
   wire wait_weight = work[`WORK_WAIT_WEIGHT];
   wire draining = status[`STATUS_WAITING_DRAIN] && !wait_tile && !wait_weight;
@@ -180,7 +180,7 @@ module host_port #(
           .carry(perf_carry)
       );
     end else begin : g_none
-      // hosts follow a stream by the number of finished inferences
+      // the host tracks a stream by the number of finished inferences
       localparam [9:0] PLACE = `REG_PERF_INFERENCES - `REG_PERF_TOTAL;
       reg [31:0] inferences;
       always @(posedge clk) begin

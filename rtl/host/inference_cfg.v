@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// inference_cfg: the registers that describe inferences, AI_CNN_MODE to AI_RES_STRIDE, and the one
-// place where they are taken over.
+// inference_cfg: the registers that describe inferences, AI_CNN_MODE to AI_RES_STRIDE, and the only place
+// that latches them for a run.
 //
-// How it works: an accepted start copies list, tables, pixels, result and weight width into
-// registers of the inference at work. After that the host may write the next job's values. In a
-// stream inf_next moves on to the next inference (docs/patent.md section 2, step 009), in one cycle:
-// its pixels are those fetched ahead, or else AI_NPIX_ADR; its result goes to AI_RES_ADR plus the
-// stride, or to where the host said during the inference before. A write of the host in the very
-// cycle wins and counts as one after the change. Once AI_NPIX_ADR has been taken for a prefetch,
-// what the host writes there is the address of the inference after the next one. AI_PIX_ADR follows
-// the inference at work until the host writes it; then it stays for the next start.
-// AI_CNN_MODE and AI_INF_LEFT act at once: they say whether another inference follows.
-// A result address or stride that is no multiple of the bus word is refused while occupied, so that
-// a start has to check them only once.
-// Handshake: wr strobes, next has its word address in the cycle before, rdata in the same cycle, zero for
-// other addresses; accept, npix_take, inf_next are pulses.
+// How it works: an accepted start copies list, tables, pixels, result and weight width into the registers
+// of the current inference. After that the host may write the values of the next job. In a stream inf_next
+// advances to the next inference (docs/patent.md section 2, step 009) in one cycle: its pixels are the
+// prefetched ones, or else those at AI_NPIX_ADR; its result goes to AI_RES_ADR plus the stride, or to the
+// address that the host wrote during the previous inference. A host write in the same cycle has priority
+// and counts as one after the change. Once a prefetch has sampled AI_NPIX_ADR, a value written there is the
+// address of the inference after the next one. AI_PIX_ADR follows the current inference until the host
+// writes it; then it is kept for the next start.
+// AI_CNN_MODE and AI_INF_LEFT act at once: they decide whether another inference follows.
+// A result address or stride that is not a multiple of the bus word is refused while the device is
+// occupied, so a start has to check them only once.
+// Handshake: wr is a strobe; next carries its word address one cycle earlier; rdata is valid in the same
+// cycle and zero for other addresses; accept, npix_take, inf_next are pulses.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -29,38 +29,37 @@ module inference_cfg #(
     // clock, synchronous reset
     input  wire                 clk,
     input  wire                 rst,
-    // register access, word address of the next cycle's
+    // register access; word address of the next cycle's access
     input  wire                 wr,
     input  wire [          9:0] next,
     input  wire [         31:0] wdata,
     output wire [         31:0] rdata,
     output reg                  hit,
-    // weight width that the host has set; AI_WATCHDOG
+    // weight width set by the host; AI_WATCHDOG
     input  wire                 eight_bit,
     input  wire [         31:0] watchdog,
-    // a start is accepted, a soft reset; the run is to end after the inference at work, from the next
-    // cycle on
+    // accepted start; soft reset; from the next cycle on, the run ends after the current inference
     input  wire                 accept,
     input  wire                 reset_now,
     input  wire                 stopping,
     // the device is occupied: an unaligned address is refused
     input  wire                 occupied,
     output wire                 refused,
-    // a start with this configuration makes sense
+    // the configuration permits a start
     output wire                 possible,
-    // controller: AI_NPIX_ADR is taken for a prefetch, the next inference begins
+    // controller: a prefetch samples AI_NPIX_ADR; the next inference begins
     input  wire                 npix_take,
     input  wire                 inf_next,
     // the next inference's pixels are being read; number of the inference since the start
     output reg                  npix_taken,
     output reg  [          7:0] number,
-    // configuration of the inference at work
+    // configuration of the current inference
     output wire [`CFG_BITS-1:0] cfg
 );
 
   localparam OW = $clog2(AHB_W / 8);
 
-  // the word that is accessed
+  // decoded address of the access
   reg at_mode, at_pix, at_npix, at_wgt, at_bias, at_list, at_len;
   reg at_res, at_left, at_pix_stride, at_res_stride, at_taken;
   wire [11:0] chosen = {
@@ -83,7 +82,7 @@ module inference_cfg #(
     hit <= chosen != 12'd0;
   end
 
-  // as the host sees them
+  // values that the host reads
   reg  [ 1:0] mode;
   reg  [31:0] pix;
   reg  [31:0] npix;
@@ -97,7 +96,7 @@ module inference_cfg #(
   reg         some_left;  // inf_left is not 0
   reg  [31:0] pix_stride;
   reg  [31:0] res_stride;
-  // as the inference at work has them
+  // values of the current inference
   reg  [31:0] taken;
   reg  [31:0] run_wgt;
   reg  [31:0] run_bias;
@@ -105,14 +104,14 @@ module inference_cfg #(
   reg  [ 9:0] run_len;
   reg  [31:0] run_res;
   reg         run_eight_bit;
-  // written by the host: AI_PIX_ADR since the start, AI_RES_ADR since the change of inference,
-  // AI_NPIX_ADR after it had been taken
+  // written by the host: AI_PIX_ADR since the start, AI_RES_ADR since the change of inference, AI_NPIX_ADR
+  // since a prefetch sampled it
   reg         pix_own;
   reg         res_own;
   reg         npix_own;
 
   wire        more = mode == 2'd2 && some_left;
-  reg         follows;  // ... and the run is not to end
+  reg         follows;  // more, and the run is not stopped
   assign cfg = {
     watchdog, follows, run_eight_bit, run_len, run_res, run_list, run_bias, run_wgt, taken
   };
@@ -130,7 +129,8 @@ module inference_cfg #(
       res_stride[OW-1:0] == {OW{1'b0}};
 
   // ---- the change of inference
-  // a prefetch comes once an inference, so what it takes is what comes next, too
+  // each inference has at most one prefetch, so the address sampled by it is also that of the next
+  // inference
   wire [31:0] next_pix = (npix_taken && !npix_take) ? taken : npix;
   wire [31:0] next_res = res_own ? res : res + res_stride;
   wire pix_moves = inf_next && !pix_own;
@@ -142,7 +142,7 @@ module inference_cfg #(
   wire [1:0] mode_next = wr_mode ? wdata[1:0] : fall_back ? 2'd1 : mode;
   wire left_next = wr_left ? wdata != 32'd0 : some_left && !(inf_next && last);
 
-  // what follows the inference at work decides far from here, and in the cycle of the change
+  // registered: follows has long routes and is used in the cycle of the change
   always @(posedge clk) begin
     if (rst) follows <= 1'b0;
     else follows <= mode_next == 2'd2 && left_next && !stopping;
@@ -211,7 +211,7 @@ module inference_cfg #(
     end
   end
 
-  // a sum of words, at most one of them chosen
+  // OR of all registers, at most one of them selected
   assign rdata = {30'd0, mode & {2{at_mode}}} | (pix & {32{at_pix}}) | (npix & {32{at_npix}}) |
       (wgt & {32{at_wgt}}) | (bias & {32{at_bias}}) | (list & {32{at_list}}) |
       {22'd0, list_len & {10{at_len}}} | (res & {32{at_res}}) | (inf_left & {32{at_left}}) |

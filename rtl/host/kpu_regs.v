@@ -2,22 +2,22 @@
 //
 // kpu_regs: the register block of the K210 KPU (docs/kpu.md section 3), offsets 0x00..0x44.
 //
-// 64-bit registers, each seen as two 32-bit words. The write of the high word of
-// layer_argument_fifo pushes the 64-bit word made of it and the low word written before; a read
-// of the high word of fifo_data_out pops. What public sources leave open is decided as follows:
-// * the layer FIFO holds 16 layers. A layer is admitted as a whole: if there is no room for 12
-//   words when its first word comes, all its 12 words are dropped, and overrun pulses once;
-// * eight_bit_mode is stored with each word, so that a layer has the width of the time of its push;
-// * thresholds count complete layers in the FIFO (a layer counts until its last word is taken).
-//   almost_empty: held <= empty threshold, almost_full: held >= full threshold. Either is raised
-//   when a change of the number of layers leaves the FIFO in that state, stands while the state
-//   lasts, and interrupt_clear silences it until the next change. So "clear, then push" never
-//   loses an interrupt, an idle device with an empty FIFO does not storm, and a driver that pushes
-//   with interrupts masked and unmasks them afterwards sees nothing stale;
-// * fifo_ctrl: 0 empties, for as long as it is 0: bit 1 the result FIFO behind fifo_data_out,
-//   bit 2 the layer FIFO; the other bits are stored, there is nothing behind them.
-// Handshake: wr/rd strobes, next has their word address in the cycle before, rdata in the same cycle,
-// zero for other addresses; arg_* and result_* are valid/ready.
+// 64-bit registers, each accessed as two 32-bit words. A write to the high word of layer_argument_fifo
+// pushes the 64-bit word made of it and the low word written before; a read of the high word of
+// fifo_data_out pops. Where public sources are silent, this block works as follows:
+// * the layer FIFO holds 16 layers. A layer is admitted as a whole: without room for 12 words when its first
+//   word arrives, all its 12 words are dropped, and overrun pulses once;
+// * eight_bit_mode is stored with each word, so a layer has the width in effect when it was pushed;
+// * thresholds count complete layers in the FIFO (a layer counts until its last word is popped).
+//   almost_empty: held <= empty threshold, almost_full: held >= full threshold. Each is raised when a change
+//   of the number of layers leaves the FIFO in that state and stays set while the state lasts;
+//   interrupt_clear silences it until the next change. So "clear, then push" never loses an interrupt, an
+//   idle device with an empty FIFO does not storm, and a driver that pushes with interrupts masked and unmasks
+//   them afterwards receives no stale one;
+// * fifo_ctrl: 0 empties a FIFO for as long as it is 0: bit 1 the result FIFO behind fifo_data_out, bit 2
+//   the layer FIFO; the other bits are stored and have no effect.
+// Handshake: wr and rd are strobes; next carries their word address one cycle earlier; rdata is valid in
+// the same cycle and zero for other addresses; arg_* and result_* are valid/ready.
 
 `resetall
 `timescale 1ns / 1ps
@@ -28,20 +28,20 @@ module kpu_regs (
     // clock, synchronous reset
     input  wire        clk,
     input  wire        rst,
-    // the words in the layer FIFO go; a soft reset is written (clears the interrupts), is pending
-    // (nothing comes of what was at work)
+    // the words in the layer FIFO are discarded; a soft reset is written (clears the interrupts); it is
+    // pending (earlier work has no effect)
     input  wire        drop_words,
     input  wire        reset_now,
     input  wire        muted,
-    // register access, word address of the next cycle's
+    // register access; word address of the next cycle's access
     input  wire        wr,
     input  wire        rd,
     input  wire [ 9:0] next,
     input  wire [31:0] wdata,
     output wire [31:0] rdata,
     output reg         hit,
-    // layer argument words to the core, their weight width, the FIFO was emptied in the cycle before, so
-    // that none is on its way; it holds words
+    // layer argument words to the core, their weight width; the FIFO was emptied in the previous cycle, so
+    // none is in flight; it holds words
     output wire        arg_valid,
     input  wire        arg_ready,
     output wire [63:0] arg_data,
@@ -59,7 +59,7 @@ module kpu_regs (
     output wire        layers_full,
     output wire [ 4:0] results_held,
     output wire        irq,
-    // errors: layer pushed without room, result read while there is none
+    // errors: layer pushed without room, result read from the empty FIFO
     output wire        overrun,
     output wire        underrun
 );
@@ -74,7 +74,7 @@ module kpu_regs (
 
   localparam [9:0] END = `REG_EIGHT_BIT_MODE_HI + 10'd1;
 
-  // the word that is accessed
+  // decoded address of the access
   reg at_layer, at_layer_hi, at_status, at_raw, at_mask, at_clear;
   reg at_threshold, at_result, at_result_hi, at_ctrl, at_eight_bit;
   always @(posedge clk) begin
@@ -226,7 +226,7 @@ module kpu_regs (
       full_flag <= 1'b0;
       changed <= 1'b0;
     end else begin
-      // a change in the cycle of a clear is newer than what the host has seen: it stays
+      // an event in the cycle of a clear is newer than the status that the host has read, so it is kept
       calc_done <= (ev_calc_done && !muted) || (calc_done && !clear[0]);
       empty_flag <= empty_state && (changed || (empty_flag && !clear[1]));
       full_flag <= full_state && (changed || (full_flag && !clear[2]));
@@ -234,7 +234,7 @@ module kpu_regs (
     end
   end
 
-  // a sum of words, at most one of them chosen
+  // OR of all registers, at most one of them selected
   wire read_low = at_result && res_valid;
   wire read_high = at_result_hi && res_valid;
   assign rdata = {29'd0, status & {3{at_status}}} | {29'd0, raw & {3{at_raw}}} |

@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// perf: counters that say where the cycles went.
+// perf: counters that attribute each cycle to its cause.
 //
-// How it works: every busy cycle is exactly one of: an issue to the array, or a wait for input,
-// weights, output, the bus, or control. So the issues and the five stalls add up to the total.
-// A wait for weights while the bus is reading counts as bus. Multiplications are counted column by
-// column as they pass through the array. Everything is counted a cycle later, from registers. clear empties
-// all counters.
-// The lowest bits of a counter are in registers. What they carry is kept in `owed` until its turn
-// comes: the upper bits of all counters are in a memory, which is served a counter a cycle, faster
-// than the lowest bits can carry again. What is read has the carry added, so it is always exact; its
-// high word has not, for a whole addition would be too long: `carry` says that one is to be added.
-// After a clear a counter reads a place of zeros (`held` is low) until a turn has written its own.
+// How it works: every busy cycle is exactly one of: an issue to the array, or a wait for input, weights,
+// output, the bus, or control. So the issues and the five stalls add up to the total. A wait for weights
+// while the bus is reading counts as bus. Multiplications are counted column by column as they pass through
+// the array. All inputs are registered and counted one cycle later. clear zeroes all counters.
+// The lowest bits of a counter are in registers. Their carry is held in `owed` until the counter's turn:
+// the upper bits of all counters are in a memory, which updates one counter per cycle, before the lowest
+// bits can carry again. The value read includes the pending carry, so it is always exact, except in its
+// high word, where a full addition would be too slow: `carry` reports that one is to be added. After a
+// clear a counter reads an entry of zeros (`held` is low) until a turn has written its own.
 // Handshake: value and carry follow index in the same cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module perf #(
-    // lanes of a column, which its multiplications do not exceed
+    // lanes of a column: the most multiplications that it counts in a cycle
     parameter LANES = 128
 ) (
     // clock and synchronous reset
     input  wire           clk,
     input  wire           rst,
     input  wire           clear,
-    // device works; the array was issued work
+    // the device is busy; the array was issued work
     input  wire           busy,
     input  wire           issued,
-    // causes, the first that is high counts: tile buffer empty, weights or parameters missing,
-    // results not taken or draining, data on the way in or out; otherwise control
+    // causes, in order of priority: tile buffer empty, weights or parameters missing, output back-pressure
+    // or draining, data in flight in or out; otherwise control
     input  wire           wait_input,
     input  wire           wait_weight,
     input  wire           wait_output,
@@ -54,7 +53,7 @@ module perf #(
   // multiplications of a cycle: all lanes of nine columns
   localparam LANE_W = $clog2(LANES + 1);
   localparam SUM_W = $clog2(9 * LANES + 1);
-  // a turn comes every 16 cycles, and takes two: 18 times as much at most, and less than 32 times
+  // a turn comes every 16 cycles and takes two: at most 18 cycles of increments, fewer than 32
   localparam EVENT_W = 5;
   localparam MACS_W = SUM_W + 5;
   localparam UPPER_W = 64 - EVENT_W;
@@ -62,7 +61,7 @@ module perf #(
   localparam ISSUED = 2;
   localparam GATED = 3;
 
-  // ---- what is counted
+  // ---- counted events
   reg [SUM_W-1:0] sum_issued;
   reg [SUM_W-1:0] sum_gated;
   integer t;
@@ -90,7 +89,7 @@ module perf #(
       (!wait_weight && !wait_output && wait_bus));
   wire c_control = stall && !wait_input && !wait_weight && !wait_output && !wait_bus;
 
-  // the two of multiplications are counted otherwise
+  // the two counters of multiplications are separate
   reg [COUNTERS-1:0] event_now;
   wire [COUNTERS-1:0] event_next = {
     inf_kept,
@@ -110,7 +109,7 @@ module perf #(
 
   always @(posedge clk) event_now <= (rst || clear) ? {COUNTERS{1'b0}} : event_next;
 
-  // ---- the lowest bits, 16 places of them for a choice of four bits
+  // ---- the lowest bits, padded to 16 entries for an index of four bits
   reg [COUNTERS-1:0] owed;
   reg [COUNTERS-1:0] held;
   wire [15:0] owed_16 = {2'b00, owed};
@@ -146,11 +145,11 @@ module perf #(
     end
   endgenerate
 
-  // ---- the upper bits: a turn reads and adds to the lower half, then adds its carry to the other one
-  // and writes; a place without a counter holds zeros
+  // ---- the upper bits: a turn reads and adds to the lower half, then adds its carry to the upper half and
+  // writes; an entry without a counter holds zeros
   localparam [3:0] ZEROS = 4'd15;
   reg [3:0] turn;
-  reg [3:0] place;  // where the counter whose turn it is reads
+  reg [3:0] place;  // entry read by the counter in turn
   reg [3:0] served;
   reg serves;
   reg paid;
@@ -176,7 +175,7 @@ module perf #(
     end
   end
 
-  // the place of zeros is written in a reset already
+  // the entry of zeros is already written in a reset
   always @(posedge clk) begin
     served <= turn;
     paid   <= owed_16[turn];
@@ -205,8 +204,8 @@ module perf #(
     end
   endgenerate
 
-  // Upper bits that are in the low word, those of multiplications are fewer. Whether they are all ones is
-  // known when they are written.
+  // Upper bits in the low word, fewer for the counters of multiplications. All-ones is detected when they
+  // are written.
   localparam IN_LOW = 32 - EVENT_W;
   localparam MACS_IN_LOW = 32 - MACS_W;
   wire ones = sum[MACS_IN_LOW-1:0] == {MACS_IN_LOW{1'b1}} &&
@@ -238,7 +237,7 @@ module perf #(
       .rdata({seen_ones, seen})
   );
 
-  // ---- what is read
+  // ---- reads
   wire owes = owed_16[index];
   wire [IN_LOW-1:0] upper = seen[IN_LOW-1:0] + {{(IN_LOW - 1) {1'b0}}, owes};
   wire [MACS_W-1:0] low_mac = low_macs[index[0]*MACS_W+:MACS_W];
@@ -254,7 +253,7 @@ module perf #(
     end
   endgenerate
 
-  // counts of a column are of eight bits for all arrays
+  // the counts of a column have eight bits for all arrays
   wire unused = &{1'b0, macs_issued, macs_gated, event_now[GATED:ISSUED]};
 
 endmodule

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// perf_regs: read-only view of the 64-bit performance counters, offsets 0x180..0x1E4.
+// perf_regs: read-only view of the 64-bit performance counters, offsets 0x180..0x1EC.
 //
-// The counters are in perf, which is asked for one of them. A read of a low word stores the high word
-// of the same cycle for the read that follows, so that both belong together: read low first, then
-// high. The carry into it is added when it is read.
-// Handshake: rd strobes, next has its word address in the cycle before, rdata in the same cycle, zero for
-// other addresses.
+// The counters are in perf, which index selects from. A read of a low word latches the high word of the
+// same cycle for the next read, so both are consistent: read low first, then high. The carry into the high
+// word is added when it is read.
+// Handshake: rd is a strobe; next carries its word address one cycle earlier; rdata is valid in the same
+// cycle and zero for other addresses.
 
 `resetall
 `timescale 1ns / 1ps
@@ -19,12 +19,12 @@ module perf_regs #(
 ) (
     input  wire        clk,
     input  wire        rst,
-    // register access, word address of the next cycle's
+    // register access; word address of the next cycle's access
     input  wire        rd,
     input  wire [ 9:0] next,
     output wire [31:0] rdata,
     output reg         hit,
-    // number of the counter, NONE without one, its value in the same cycle, carry into the high word of it
+    // index of the counter (NONE without one), its value in the same cycle, carry into its high word
     output reg  [ 3:0] index,
     input  wire [63:0] value,
     input  wire        carry
@@ -33,11 +33,11 @@ module perf_regs #(
   localparam [9:0] FIRST = `REG_PERF_TOTAL;
   localparam [9:0] WORDS = 10'd2 * COUNTERS[9:0];
 
-  // while no counter is addressed perf chooses none, so that this is no copy of the address
+  // without an addressed counter perf selects none, so index is no copy of the address
   localparam [3:0] NONE = 4'd15;
 
   wire [9:0] place = next - FIRST;
-  wire       counted = place < WORDS;  // below FIRST place wraps around
+  wire       counted = place < WORDS;  // addresses below FIRST wrap around
   reg at_low, at_high;
   reg [31:0] high;
   reg        more;

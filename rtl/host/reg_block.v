@@ -3,12 +3,12 @@
 // reg_block: all registers of the device behind the AHB slave.
 //
 // Three parts, each in a module of its own: the KPU registers, the AI_* registers, the counters.
-// The map with every field is rtl/host/openkpu.rdl, from which docs/registers.md comes.
-// How it works: the address of an access comes a cycle before it. Each part decodes the address into
-// registers, one for each word that it has: they enable writes and choose what is read.
-// Handshake: reg_wr and reg_rd are one-cycle strobes with reg_wdata, reg_next has their word address in
-// the cycle before; reg_rdata and reg_err answer in the same cycle. An address without a register gives
-// reg_err and does nothing; writes to read-only registers and bits are ignored.
+// rtl/host/openkpu.rdl describes every field and is the source of docs/registers.md.
+// How it works: the address of an access arrives one cycle before it. Each part registers the decoded
+// address, one bit for each of its words, which enables writes and selects the word to read.
+// Handshake: reg_wr and reg_rd are one-cycle strobes with reg_wdata; reg_next carries their word address
+// one cycle earlier; reg_rdata and reg_err are valid in the same cycle. An address without a register
+// asserts reg_err and has no effect; writes to read-only registers and bits are ignored.
 
 `resetall
 `timescale 1ns / 1ps
@@ -24,7 +24,8 @@ module reg_block #(
     // clock, synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // register access from the AHB slave, word address of the next cycle's; it is a write of AI_CTRL
+    // register access from the AHB slave; word address of the next cycle's access; the access is a write to
+    // AI_CTRL
     input  wire                    reg_wr,
     input  wire                    reg_rd,
     input  wire [             9:0] reg_next,
@@ -32,8 +33,8 @@ module reg_block #(
     input  wire [            31:0] reg_wdata,
     output wire [            31:0] reg_rdata,
     output wire                    reg_err,
-    // layer argument words to the core, their weight width; arg_flush: forget what was taken of an
-    // unfinished layer
+    // layer argument words to the core, their weight width; arg_flush drops the words of an unfinished
+    // layer
     output wire                    arg_valid,
     input  wire                    arg_ready,
     output wire [            63:0] arg_data,
@@ -52,7 +53,7 @@ module reg_block #(
     input  wire [   `ERR_BITS-1:0] err,
     // weight and bias FIFO are full, for AI_STATUS
     input  wire                    weight_bias_full,
-    // performance counters: number of one, its value in the same cycle, carry into its high word
+    // performance counters: index, its value in the same cycle, carry into its high word
     output wire [             3:0] perf_index,
     input  wire [            63:0] perf_value,
     input  wire                    perf_carry,
@@ -77,7 +78,7 @@ module reg_block #(
   wire        eight_bit_mode;
   wire words, reset_now, muted, drop_words;
 
-  // AI_STATUS; error, busy and npix_taken are put in by ai_cfg
+  // AI_STATUS; ai_cfg adds error, busy and npix_taken
   wire [9:0] layer = state[`STATUS_LAYER];
   wire [31:0] status = {
     3'd0,
@@ -95,7 +96,7 @@ module reg_block #(
   };
 
   assign reg_err = (reg_wr || reg_rd) && !(kpu_hit || ai_hit || perf_hit);
-  // parts that the access does not address give zeros
+  // parts that the access does not address drive zeros
   assign reg_rdata = kpu_rdata | ai_rdata | perf_rdata;
   assign irq = kpu_irq || ai_irq;
 
