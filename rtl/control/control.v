@@ -6,7 +6,7 @@
 // storage (list_reader, word_source). layer_decode turns each layer into a descriptor; dispatcher
 // requests its weights, passes it to the loaders, which run ahead, and to a queue, from which
 // layer_runner starts one layer at a time. In a stream prefetch_ctrl requests the pixels of the next
-// inference ahead of time. run_state decides what ends a run before its time.
+// inference ahead of time. run_state detects the errors that end a run early.
 // Handshake: commands and events are pulses; everything else is valid/ready. After an error in host
 // mode layer words are discarded, layer by layer, until the host acknowledges.
 `resetall
@@ -22,21 +22,21 @@ module control #(
     parameter N_Y          = 4,
     parameter N_Z          = 4,
     parameter WEIGHT_BITS  = 16,
-    // rows of the AI RAM, the weight buffer and the tile buffer, bytes of a tile word, 64 at most
+    // rows of the AI RAM, the weight buffer and the tile buffer; bytes of a tile word, at most 64
     parameter AI_RAM_ROWS  = 32768,
     parameter WBUF_ROWS    = 1024,
     parameter TILE_ROWS    = 32,
     parameter TILE_WORD    = 64,
-    // there is an engine for pooling tasks
+    // 1: there is an engine for pooling tasks
     parameter POOLS        = 1,
-    // there are lanes for products of float16 matrices
+    // 1: there are lanes for products of float16 matrices
     parameter FP16         = 0,
-    // sums may leave as 32 bits
+    // 1: sums may be output as 32 bits
     parameter OUT32        = 1,
-    // weights may be kept in the AI RAM
+    // 1: weights may be kept in the AI RAM; narrow maps of 1x1 layers are computed as one line
     parameter KEEP_WEIGHTS = 0,
     parameter FLAT_MAPS    = 0,
-    // channels whose parameters there is room for
+    // channels whose parameters fit
     parameter PARAM_CHANS  = 2048,
     // derived, not to be set: widths of a bus offset and a count
     parameter OW           = $clog2(AHB_W / 8),
@@ -72,13 +72,13 @@ module control #(
     output wire                     bias_req_valid,
     input  wire                     bias_req_ready,
     output wire [    `REQ_BITS-1:0] bias_req,
-    // loaders: the layer decoded last, each takes it once
+    // loaders: the last decoded layer, which each accepts once
     output wire [   `DESC_BITS-1:0] load_desc,
     output wire                     weight_load_start,
     input  wire                     weight_load_busy,
     output wire                     param_load_start,
     input  wire                     param_load_busy,
-    // array: layer, parameter rows and what a stream keeps
+    // array: parameter rows and weights kept by a stream, layer, available lines of its map
     output wire [`KEEPING_BITS-1:0] keeping,
     output wire                     run_start,
     output wire [   `DESC_BITS-1:0] desc,
@@ -96,10 +96,10 @@ module control #(
     output wire                     unload_start,
     output wire [ `UNLOAD_BITS-1:0] unload,
     input  wire                     unload_done,
-    // array: something moves
+    // array: progress
     input  wire                     moves,
-    // storage port: a failed transfer, what it does, what it waits for; drop everything, the DMAC
-    // too; do not wait for the bus then
+    // storage port: activity, failed transfer, stall of the master; flush drops everything, in the DMAC
+    // too; give_up: that flush does not wait for the bus
     input  wire [`TRAFFIC_BITS-1:0] traffic,
     input  wire                     bus_err,
     input  wire [  `FAULT_BITS-1:0] bus_fault,

@@ -1,7 +1,7 @@
-  // Properties of control: while everything outside answers promptly, an occupied device goes on.
+  // Properties of control: while the environment responds promptly, an occupied device makes progress.
   //
-  // layer_decode and list_check are cut away. What they give is free within what stands here: a layer
-  // has any number of words from two on, and is worked on for 3 to 4 cycles.
+  // layer_decode and list_check are cut away. Their outputs are free within the assumptions below: a layer
+  // has two or more words and is processed for 3 to 4 cycles.
   // cycles; from a layer's last word to the first request of a map that it loads
   localparam [4:0] F_BOUND = 5'd17;
   //: The design is reset first.
@@ -9,11 +9,11 @@
     from_reset : assume (rst);
   end
 
-  // ---- the decoder: collects words, works on a layer, offers it or refuses it
+  // ---- the decoder: collects words, processes a layer, offers or refuses it
   localparam [1:0] F_WORDS = 2'd0, F_WORK = 2'd1, F_OFFER = 2'd2;
   reg [1:0] f_dec = F_WORDS;
   reg [2:0] f_worked = 3'd0;
-  reg f_part = 1'b0;  // words of an unfinished layer were taken
+  reg f_part = 1'b0;  // words of an unfinished layer were popped
   reg f_err = 1'b0;
   reg f_first, f_last, f_inf;
   reg [9:0] f_idx;
@@ -39,14 +39,14 @@
     end
   end
 
-  // ---- cycles for which somebody outside owes an answer
+  // ---- cycles for which a response of the environment is outstanding
   reg f_list_failed = 1'b0;
-  // data of the inference of either parity failed: nobody owes what that inference wants
+  // data of the inference of either parity failed: its requests need no response
   reg [1:0] f_data_failed = 2'd0;
   reg f_inf_now = 1'b0;
   wire [`OWNER_BITS-1:0] f_fault_owner = bus_fault[`FAULT_OWNER];
   wire f_starves = f_data_failed[f_inf_now];
-  // words of the list may come after its failure: they were on their way
+  // words of the list may arrive after its failure: they were in flight
   reg f_come = 1'b0;
   reg f_loading = 1'b0;
   wire f_list_wants = list_mode && dec_word_ready && !list_word_valid;
@@ -54,9 +54,9 @@
   reg [10:0] f_owed = 11'd0;
   reg [10:0] f_owes_q = 11'd0;
   wire [10:0] f_owes = {
-    // words that were on their way when the list failed
+    // words in flight when the list failed
     f_list_failed && traffic[`TRAFFIC_READING],
-    // a beat of the list; a request of each channel; reads sent out
+    // a beat of the list; a request of each channel; issued reads
     f_list_wants && !list_valid && !f_list_failed,
     list_req_valid && !list_req_ready,
     ((weight_req_valid && !weight_req_ready) || (bias_req_valid && !bias_req_ready)) && !f_starves,
@@ -66,11 +66,11 @@
     f_loading && !load_done && !f_starves,
     runs && !((f_seq_due == 1'b0 || seq_done) && core_idle) && !f_starves,
     f_unload_due && !unload_done && !f_starves,
-    // loaders; the DMAC is idle in a flush
+    // loaders; the DMAC becomes idle in a flush
     (weight_load_busy || param_load_busy) && !f_starves,
     flush && !traffic[`TRAFFIC_IDLE]
   };
-  // ... the host: words of an unfinished layer, a start or reset that is pending
+  // ... of the host: words of an unfinished layer, a pending start or reset
   reg [1:0] f_owed_host = 2'd0;
   wire f_owes_host = !list_mode && !flush && ((f_part && !arg_valid) || host[`HOST_PENDING]);
   always @(posedge clk) begin
@@ -88,7 +88,7 @@
     f_owed_host <= (rst || !f_owes_host) ? 2'd0 : f_owed_host + !(&f_owed_host);
   end
 
-  // ---- cycles in which the device is occupied and nothing goes on
+  // ---- cycles without progress of an occupied device
   reg f_was_flush = 1'b0, f_was_list = 1'b0, f_was_refused = 1'b0;
   reg [4:0] f_still = 5'd0;
   reg [1:0] f_inferences = 2'd0;
@@ -103,8 +103,8 @@
     f_inferences <= (rst || start) ? 2'd0 : f_inferences + (inf_over && !(&f_inferences));
   end
 
-  // ---- the input map of a run: of its first layer, in every inference the same (mode and depthwise in
-  // place of the mark of loads by lines)
+  // ---- the input map of a run: that of its first layer, the same in every inference (mode and depthwise
+  // replace the flag for loads by lines)
   wire [`SHAPE_BITS+1:0] f_map = {
     load_desc[`DESC_MODE], load_desc[`DESC_DW], load_desc[`DESC_C], load_desc[`DESC_W], load_desc[`DESC_H],
     load_desc[`DESC_SRC], load_desc[`DESC_IRL], load_desc[`DESC_ICS], load_desc[`DESC_INB]
@@ -121,48 +121,49 @@
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: The decoder takes words until it has a layer, then it offers it or refuses it.
+      //: The decoder accepts words until it has a layer, then it offers or refuses it.
       decoder : assume (dec_word_ready == (f_dec == F_WORDS) && (!collected || (f_take && f_part)) && d_valid == (f_dec == F_OFFER) &&
           dec_err == f_err && dec_idle == (f_dec == F_WORDS && !f_part));
-      //: A layer's marks are those of its place in the list; it stands while it is offered.
+      //: A layer's flags match its position in the list; it is stable while it is offered.
       if (d_valid) marks : assume (load_desc[`DESC_FIRST] == f_first && load_desc[`DESC_LAST] == f_last &&
           load_desc[`DESC_INF] == f_inf && load_desc[`DESC_IDX] == f_idx && load_desc[`DESC_LOADS] == 1 &&
           (f_worked != 0 || load_desc == f_load_desc));
-      //: A map has channels, columns and one to three lines, which are added up a bit a cycle; the first layers of a run take the same one: a list that changes is refused.
+      //: A map has channels, columns and one to three lines, which are added up one bit per cycle; all first
+      //: layers of a run have the same one, since a changed list is refused.
       if (d_valid) maps : assume (load_desc[`DESC_C] != 0 && load_desc[`DESC_W] != 0 && load_desc[`DESC_H] != 0 && load_desc[`DESC_H] < 4 &&
           (!load_desc[`DESC_FIRST] || !f_mapped || f_map == f_first_map));
       //: Only a 1x1 layer has more than 1024 channels, up to 9216: layer_decode refuses others.
       if (d_valid) chans : assume (load_desc[`DESC_C] <= ((load_desc[`DESC_MODE] == `MODE_CHAN) ? 9216 : 1024));
-      //: A list may be told changed two cycles after a layer of it was collected.
+      //: A list may be reported as changed two cycles after a layer of it was collected.
       if (list_changed) changed_when : assume (list_mode && f_dec == F_WORK && f_worked == 1);
-      //: A list has one layer or two; whether another inference follows may change at any time. No watchdog helps.
+      //: A list has one or two layers; whether another inference follows may change at any time. The watchdog is off.
       configuration : assume (cfg[`CFG_LIST_LEN] == f_len && f_len >= 1 && f_len <= 2 && cfg[`CFG_WATCHDOG] == 0);
-      //: A run is started while nothing is at work; words of the host wait meanwhile.
+      //: A run starts while no work is in progress; words of the host wait meanwhile.
       if (start) start_when_free : assume (!list_mode && idle && !q_pop && dec_idle && !layers_move &&
           !dec_err && !refused && !flush && host[`HOST_PENDING] && !soft_reset);
-      //: Words of the host stand until they are taken; it forgets them only with a start or a reset.
+      //: Words of the host are held until they are popped; only a start or a reset discards them.
       host_words : assume ((!f_was_arg || arg_valid) && (!arg_flush || start || soft_reset));
-      //: Beats of the list are whole bus words, of a list that was asked for; after one that failed those that were on their way.
+      //: Beats of the list are whole bus words of a requested list; after a failure only those in flight arrive.
       list_beats : assume (list_beat[`BEAT_OFF] == 0 && list_beat[`BEAT_CNT] == AHB_W / 8 &&
           (!list_valid || (list_mode && (!f_list_failed || f_come))));
-      //: Answers come to what was asked only.
+      //: Responses arrive only for outstanding requests.
       answers : assume ((!load_done || f_loading) && (!seq_done || f_seq_due) && (!unload_done || f_unload_due));
-      //: A failed read of the list is one that is wanted, once until a flush.
+      //: A read of the list fails only while a word is awaited, and once until a flush.
       if (bus_err && bus_fault[`FAULT_CHAN] == 3'd0) failed_list : assume (f_list_wants && !f_list_failed);
       if (bus_err && bus_fault[`FAULT_CHAN] != 3'd0) begin
-        //: Data fail of the inference at work, or of one whose list is under way.
+        //: Failed data belong to the current inference, or to one whose list is requested.
         failed_data : assume (f_fault_owner[`OWNER_INF] == f_inf_now || (list_mode && committed));
       end
-      //: Everything outside answers within two cycles.
+      //: The environment responds within two cycles.
       prompt : assume ((f_owed & f_owes) == 0);
-      //: The host gives the words of a layer that it began, and a start or reset is over, within three cycles.
+      //: The host supplies the words of an unfinished layer, and completes a start or reset, within three cycles.
       prompt_host : assume (!f_owes_host || f_owed_host < 3);
-      //: No deadlock: an occupied device stands still for a few cycles only.
+      //: No deadlock: an occupied device stalls for a few cycles only.
       no_deadlock : assert (f_still < F_BOUND);
-      //: What runs, and what is taken from the queue, stands at its head; without a layer the head is all zeros.
+      //: A layer that runs or is popped is at the head of the queue; without a layer the head is all zeros.
       head : assert (q_valid || (!q_pop && !runs && desc == 0));
     end
-    //: A stream goes on to its next inference.
+    //: A stream continues with its next inference.
     second : cover (!rst && layer_done && f_inferences == 1);
     //: A refused layer ends a run.
     refusal : cover (!rst && refuse);

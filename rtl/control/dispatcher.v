@@ -3,13 +3,13 @@
 // dispatcher: passes each decoded layer to the units that need it.
 //
 // How it works: a descriptor goes to fetch_ctrl, which requests weights and tables, to the weight and the
-// parameter loader, which run ahead, and into the array's queue, in registers. Each takes it when it is
-// free; the decoder continues when all have taken it, so one layer more than the queue holds is fetched
+// parameter loader, which run ahead, and into the array's queue, in registers. Each accepts it when it is
+// free; the decoder continues when all have accepted it, so one layer more than the queue holds is fetched
 // ahead. weight_keep decides whether a stream's weights stay in the buffer; if they do, the weight loader
 // is skipped.
 // Handshake: d and the requests are valid/ready; weight_load_start and param_load_start are asserted while
-// the busy of each is low; the queue is valid with q_pop. A layer walks to the head for some cycles:
-// waits, not q_valid, says whether layers are left.
+// the busy of each is low; the queue is valid with q_pop. A layer needs some cycles to reach the head of
+// the queue: waits, not q_valid, reports whether layers remain.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,10 +20,10 @@ module dispatcher #(
     parameter N_Z       = 4,
     parameter WBUF_ROWS = 1024,
     parameter PAR_ROWS  = 2048 / N_Z,
-    // layers in the queue, the one at work among them
+    // layers in the queue, including the current one
     parameter QUEUE     = 4
 ) (
-    // clock, synchronous reset, drop everything
+    // clock, synchronous reset, flush
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  flush,
@@ -31,7 +31,7 @@ module dispatcher #(
     input  wire                  d_valid,
     output wire                  d_ready,
     input  wire [`DESC_BITS-1:0] d_desc,
-    // weights and tables: channels without a request; requests; the first layer's are out
+    // weights and tables: channels without a request; requests; those of the first layer are issued
     input  wire                  weight_quiet,
     input  wire                  bias_quiet,
     output wire                  weight_req_valid,
@@ -47,20 +47,20 @@ module dispatcher #(
     input  wire                  weight_load_busy,
     output wire                  param_load_start,
     input  wire                  param_load_busy,
-    // queue for the array: the layer at its head, zeros when there is none, its number in the next cycle
+    // queue for the array: the layer at its head (zeros without one), its index in the next cycle
     output wire                  q_valid,
     output wire [`DESC_BITS-1:0] desc,
     output wire [           9:0] next_index,
     input  wire                  q_pop,
-    // a layer is offered or in the queue; one is, or a taker is at work
+    // a layer is offered or in the queue; the same, or a consumer is busy
     output wire                  waits,
     output wire                  moves,
-    // a run begins; it is a stream; it is over; layers are those of a task list
+    // a run begins; it is a stream; it ends; layers come from a task list
     input  wire                  start,
     input  wire                  stream,
     input  wire                  ends,
     input  wire                  list_mode,
-    // weights of a stream stay; what is decoded now has its weights in the buffer
+    // weights of a stream stay in the buffer; those of the layer being decoded are there
     output wire                  keep,
     output wire                  reuse
 );
@@ -96,7 +96,7 @@ module dispatcher #(
 
   wire [`DESC_BITS-1:0] next_desc;
   assign next_index = next_desc[`DESC_IDX];
-  // between layers the data path sees zeros, not what is left in the queue
+  // between layers the data path receives zeros, not stale entries of the queue
   fifo_regs #(
       .WIDTH(`DESC_BITS),
       .DEPTH(QUEUE)

@@ -1,12 +1,12 @@
-  // Properties of dispatcher: every layer goes to each of its takers once, and nobody waits for ever.
+  // Properties of dispatcher: every layer reaches each of its consumers once, without deadlock.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
   end
 
-  reg f_fetch = 1'b0, f_weight = 1'b0, f_param = 1'b0, f_queue = 1'b0;  // who has the present layer
-  reg [2:0] f_waits = 3'd0;  // cycles with a layer and every taker free
-  reg f_pools, f_fp16;  // the present layer is a pooling task, a product of float16
+  reg f_fetch = 1'b0, f_weight = 1'b0, f_param = 1'b0, f_queue = 1'b0;  // consumers with the current layer
+  reg [2:0] f_waits = 3'd0;  // cycles with a layer and every consumer free
+  reg f_pools, f_fp16;  // the current layer is a pooling task, a product of float16
   wire f_some = fetch_taken || weight_taken || param_taken || queue_taken;
   wire f_free = !fetch_busy && !weight_load_busy && !param_load_busy && q_ready;
   always @(posedge clk) begin
@@ -24,26 +24,26 @@
 
   always @(posedge clk) begin
     if (!rst && !flush) begin
-      //: A layer stands until all have taken it.
+      //: A layer is held until all consumers have accepted it.
       if (f_some) layer_stands : assume (d_valid && d_desc[`DESC_POOLS] == f_pools && d_desc[`DESC_FP16] == f_fp16);
-      //: No taker gets a layer twice.
+      //: No consumer receives a layer twice.
       once : assert (!(fetch_start && f_fetch) && !(weight_load_start && f_weight) &&
           !(param_load_start && f_param) && !(give_queue && f_queue));
-      //: A pooling task goes to no loader, a product of float16 not to that of the tables.
+      //: A pooling task goes to no loader, a product of float16 not to the parameter loader.
       if (d_desc[`DESC_POOLS] || d_desc[`DESC_FP16]) no_tables : assert (!param_load_start && !f_param &&
           !(weight_load_start && d_desc[`DESC_POOLS]));
-      //: A layer is left only when each has taken it, the weight loader unless weights are kept.
+      //: A layer retires only when each consumer has accepted it, except the weight loader if weights are kept.
       if (given) by_all : assert ((f_fetch || fetch_start) &&
           (f_param || param_load_start || d_desc[`DESC_POOLS] || d_desc[`DESC_FP16]) &&
           (f_queue || give_queue) &&
           (f_weight || weight_load_start || reuse || weight_taken || d_desc[`DESC_POOLS]));
-      //: Nobody is given a layer while busy, or when there is none.
+      //: No consumer receives a layer while busy, or when there is none.
       not_busy : assert (!(fetch_start && fetch_busy) && !(weight_load_start && weight_load_busy) &&
           !(param_load_start && param_load_busy) &&
           (d_valid || !(fetch_start || weight_load_start || param_load_start || give_queue)));
-      //: No deadlock: a layer goes on in the cycle in which every taker is free.
+      //: No deadlock: a layer advances in the cycle in which every consumer is free.
       no_deadlock : assert (f_waits == 0);
-      //: (invariant) Who has taken the layer.
+      //: (invariant) The flags show which consumers have accepted the layer.
       takers : assert (f_fetch == fetch_taken && f_param == (param_taken && !d_desc[`DESC_POOLS] && !d_desc[`DESC_FP16]) && f_queue == queue_taken &&
           (!f_weight || weight_taken));
       //: Four layers wait for the array.

@@ -2,21 +2,21 @@
 //
 // error_ctrl: decides when an error takes effect, and describes it.
 //
-// How it works: each failed transfer belongs to an inference. Data of the inference at work: it takes
-// effect at once (trouble). Data that are fetched ahead: the first failure waits in a place of its own
-// until its inference begins; the inference at work ends first, and if no other one follows, the
-// failure goes with what was fetched ahead. One inference is fetched ahead at most (list_reader), so
-// its parity tells whose a transfer is, and one place is enough; more of them would need a place each.
-// A failed read of the list has another place, so it neither hides nor is hidden by a failure of the
-// data that the layers before it need: it counts when the words that came before it are used up, those
-// that are still on the bus when a later burst of the list is refused among them. It, a layer that the
-// decoder refuses and one that has changed are reported in order, when all layers before are done
-// (refuse); until then nothing more is decoded (refused). An error of the watchdog takes effect at
-// once. The error that takes effect first is described: in one cycle a transfer goes before a
-// refusal, and that before the watchdog. The flush drops all others, and no later run reports them.
-// Handshake: faults and decoder errors are pulses; error is a pulse, a cycle after trouble or
-// refuse, with err. flush answers trouble and refuse and clears what waits. No transfer is under way
-// in the cycle of start.
+// How it works: each failed transfer belongs to an inference. A failure of the current inference's data
+// takes effect at once (trouble). For prefetched data the first failure is held until their inference
+// begins; the current inference ends first, and if no other one follows, the failure is dropped with the
+// prefetched data. At most one inference is prefetched (list_reader), so its parity identifies the owner of
+// a transfer, and one register for the failure is enough; a deeper prefetch would need one each.
+// A failed read of the list is held separately, so it neither hides nor is hidden by a failure of the data
+// of earlier layers: it takes effect when the words received before it are consumed, including those in
+// flight when a later burst of the list is refused. It, a layer that the decoder refuses and a changed
+// layer are reported in order, when all earlier layers are done (refuse); until then nothing more is
+// decoded (refused). An error of the watchdog takes effect at once. The error that takes effect first is
+// described: in one cycle a transfer has priority over a refusal, and that over the watchdog. The flush
+// drops all others, and no later run reports them.
+// Handshake: faults and decoder errors are pulses; error is a pulse, one cycle after trouble or refuse,
+// with err. flush responds to trouble and refuse and clears pending failures. No transfer is in flight in
+// the cycle of start.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -24,7 +24,7 @@
 `include "openkpu_regs.vh"
 
 module error_ctrl (
-    // clock, synchronous reset, everything is being dropped, a run begins
+    // clock, synchronous reset, flush, start of a run
     input  wire                     clk,
     input  wire                     rst,
     input  wire                     flush,
@@ -32,27 +32,27 @@ module error_ctrl (
     // an inference is over, another one follows
     input  wire                     inf_over,
     input  wire                     go_on,
-    // failed transfers; the list's words that came are used up and no others are on their way, layer
-    // whose words are wanted; the decoder waits for words
+    // failed transfers; all list words received are consumed and none is in flight; layer whose words are
+    // awaited; the decoder waits for words
     input  wire                     bus_err,
     input  wire [  `FAULT_BITS-1:0] bus_fault,
     input  wire                     list_empty,
     input  wire [              9:0] list_index,
     input  wire                     dec_waits,
-    // decoder: refused layer; a layer that has changed
+    // decoder: refused layer; changed layer
     input  wire                     dec_err,
     input  wire [              7:0] dec_err_code,
     input  wire [              9:0] dec_err_index,
     input  wire                     list_changed,
     input  wire [              9:0] list_changed_index,
-    // watchdog: nothing moves; what is waited for, transfer and layer that wait
+    // watchdog: no progress; reason for the stall, stalled transfer and layer
     input  wire                     stuck,
     input  wire [              2:0] stuck_waits,
     input  wire [`WAITING_BITS-1:0] waiting,
     input  wire [              9:0] layer,
     // all layers before a refused one are done
     input  wire                     drained,
-    // an error ends what is going on; a refused layer waits to be reported
+    // a refusal ends the run; a failure ends it; a refused layer is pending
     output wire                     refuse,
     output wire                     trouble,
     output reg                      refused,
@@ -63,10 +63,10 @@ module error_ctrl (
 
   localparam [2:0] LIST = 3'd0, NO_STREAM = 3'd7;
 
-  // ---- failed transfers of data: the first one that has to wait is kept
+  // ---- failed transfers of data: the first one of prefetched data is held
   reg                    late;
   reg  [`FAULT_BITS-1:0] late_fault;
-  reg                    inf_now;  // parity of the inference at work
+  reg                    inf_now;  // parity of the current inference
 
   wire                   of_list = bus_fault[`FAULT_CHAN] == LIST;
   wire [`OWNER_BITS-1:0] fresh_owner = bus_fault[`FAULT_OWNER];
@@ -97,8 +97,8 @@ module error_ctrl (
     late_fault <= (fresh_late && !late) ? bus_fault : late_fault;
   end
 
-  // ---- refused layers, the missing ones of a list that failed among them: code, layer, address
-  reg         list_failed;  // bad_code and bad_addr are those of the list until a layer is refused
+  // ---- refused layers, including those missing from a failed list: code, layer, address
+  reg         list_failed;  // bad_code and bad_addr describe the list until a layer is refused
   reg  [ 7:0] bad_code;
   reg  [ 9:0] bad_index;
   reg  [31:0] bad_addr;
@@ -130,7 +130,7 @@ module error_ctrl (
     end
   end
 
-  // ---- what the host reads
+  // ---- description for the host
   wire [`OWNER_BITS-1:0] waiting_owner = waiting[`WAITING_OWNER];
   wire                   on_bus = waiting[`WAITING_WHY] != 2'd0;
   always @(posedge clk) begin

@@ -2,16 +2,15 @@
 //
 // fetch_ctrl: requests the weights, the activation table and the batch-norm words of a layer.
 //
-// How it works: the weights are requested load by load (load n begins para_size bytes after load
-// n - 1), the table and the batch-norm words one after the other on the bias channel. The two
-// channels are independent and run ahead of the array as far as their FIFOs accept data. Before the
-// first layer of an inference both must have issued all their reads, so that the inference before
-// it has everything it needs (boundary). After that layer they wait once more: the first reads of
-// the inference are out (first_out), so its pixels may follow. With `reuse` the weights and
-// batch-norm words are in the buffers already and are not requested. Kept weights are requested from
-// the AI RAM: weight_req_kept says so. A pooling task requests nothing,
-// a product of float16 matrices weights alone.
-// Handshake: start takes a descriptor when busy is low; requests are valid/ready.
+// How it works: the weights are requested load by load (load n begins para_size bytes after load n - 1),
+// the table and the batch-norm words one after the other on the bias channel. The two channels are
+// independent and run ahead of the array as far as their FIFOs accept data. Before the first layer of an
+// inference both must have issued all their reads, so that the previous inference has all its data
+// (boundary). After that layer they wait once more: when the first reads of the inference are issued
+// (first_out), its pixels may follow. With `reuse` the weights and batch-norm words are already in the
+// buffers and are not requested. Kept weights are requested from the AI RAM, with weight_req_kept. A
+// pooling task requests nothing, a product of float16 matrices only weights.
+// Handshake: start passes a descriptor while busy is low; requests are valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -26,7 +25,7 @@ module fetch_ctrl (
     input  wire [`DESC_BITS-1:0] desc,
     input  wire                  reuse,
     output wire                  busy,
-    // the reads of the inference before are all sent out
+    // all reads of the previous inference are issued; those of the first layer are issued
     output wire                  boundary,
     output wire                  first_out,
     // channels without a request; weight requests
@@ -53,10 +52,10 @@ module fetch_ctrl (
   reg  [           10:0] n_o;
   reg  [`OWNER_BITS-1:0] owner;
 
-  reg                    first;  // waits for the reads of the inference before
-  reg                    after;  // the first layer's requests are not all sent out
+  reg                    first;  // waits for the reads of the previous inference
+  reg                    after;  // not all requests of the first layer are issued
   reg                    skip;  // only the table is read
-  reg                    none;  // not even that: a pooling task
+  reg                    none;  // no requests: a pooling task
   reg                    bare;  // weights only: a product of float16 matrices
 
   wire                   last_load = loads_left == 7'd1;

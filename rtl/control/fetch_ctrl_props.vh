@@ -1,17 +1,17 @@
-  // Properties of fetch_ctrl: which requests a layer makes, and that it ends.
+  // Properties of fetch_ctrl: the requests of a layer, and their completion.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
   end
 
-  reg f_began = 1'b0;  // a layer was taken
+  reg f_began = 1'b0;  // a layer was accepted
   reg [`DESC_BITS-1:0] f_desc;
   reg f_reuse;
-  reg [6:0] f_loads = 7'd0;  // weight requests that were taken
-  reg [1:0] f_bias = 2'd0;  // bias requests that were taken
-  reg [31:0] f_place;  // of the next load
-  reg [5:0] f_waits = 6'd0;  // cycles without progress while every answer is given
-  reg f_asked_weight = 1'b0, f_asked_bias = 1'b0;  // a request was offered and not taken
+  reg [6:0] f_loads = 7'd0;  // accepted weight requests
+  reg [1:0] f_bias = 2'd0;  // accepted bias requests
+  reg [31:0] f_place;  // address of the next load
+  reg [5:0] f_waits = 6'd0;  // cycles without progress while the channels accept requests
+  reg f_asked_weight = 1'b0, f_asked_bias = 1'b0;  // a request was asserted and not accepted
   reg [`REQ_BITS-1:0] f_weight_req, f_bias_req;
   wire f_weight_taken = weight_req_valid && weight_req_ready && !start;
   wire f_bias_taken = bias_req_valid && bias_req_ready && !start;
@@ -36,27 +36,28 @@
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: A layer is given while none is at work, and has 1 to 64 weight loads.
+      //: A layer starts while none is in progress, and has 1 to 64 weight loads.
       if (start) start_legal : assume (!busy && desc[`DESC_LOADS] >= 1 && desc[`DESC_LOADS] <= 64);
-      //: Load n is asked for at n times the load's distance, with the length of a full or the last load.
+      //: Load n is requested at n times para_size, with the length of a full or the last load.
       if (weight_req_valid) weight_request : assert (f_loads < f_all && weight_req[`REQ_ADDR] == f_place &&
           weight_req[`REQ_LEN] == (f_loads == f_all - 1 ? f_desc[`DESC_WLAST] : f_desc[`DESC_WLEN]) &&
           weight_req[`REQ_OWNER] == {f_desc[`DESC_INF], f_desc[`DESC_IDX]});
-      //: First the activation table is asked for, then the words of batch norm, unless they are kept.
+      //: The activation table is requested first, then the batch-norm words unless they are kept.
       if (bias_req_valid) bias_request : assert (f_bias < f_all_bias &&
           bias_req[`REQ_ADDR] == (f_bias == 0 ? f_desc[`DESC_AADDR] : f_desc[`DESC_BADDR]) &&
           bias_req[`REQ_LEN] == (f_bias == 0 ? 24'd144 : 24'd8 * f_desc[`DESC_O]));
-      //: A layer that is no longer at work has asked for all its loads and tables, once; a pooling task for none, a product of float16 for no tables.
+      //: A finished layer has requested all its loads and tables once, a pooling task none, a product of float16
+      //: no tables.
       if (f_began && !busy) all_asked : assert (f_loads == f_all && f_bias == f_all_bias);
-      //: A request stands until it is taken.
+      //: A weight request is held until it is accepted.
       if (f_asked_weight) weight_stands : assert (weight_req_valid && weight_req == f_weight_req);
-      //: A request of the bias channel stands until it is taken.
+      //: A bias request is held until it is accepted.
       if (f_asked_bias) bias_stands : assert (bias_req_valid && bias_req == f_bias_req);
-      //: The first layer of an inference waits until all reads of the one before are out.
+      //: The first layer of an inference waits until all reads of the previous one are issued.
       if (f_began && first) boundary_first : assert (!weight_req_valid && !bias_req_valid && f_loads == 0);
-      //: No deadlock: while the channels take what is asked for, a layer moves on within two cycles.
+      //: No deadlock: while the channels accept requests, a layer advances within two cycles.
       no_deadlock : assert (f_waits <= 2);
-      //: (invariant) Loads that are left, and what is waited for.
+      //: (invariant) Remaining loads and pending requests match the model.
       state : assert (!f_began || ((weight_req_valid ? loads_left == f_desc[`DESC_LOADS] - f_loads :
           (first || f_loads == f_all)) && (first || bias_req_valid || f_bias == f_all_bias) &&
           (!first || (after && f_bias == 0 && !bn_next && f_loads == 0 && loads_left == f_desc[`DESC_LOADS])) &&
@@ -65,9 +66,9 @@
           psize == f_desc[`DESC_PSIZE] && wlen == f_desc[`DESC_WLEN] && wlast == f_desc[`DESC_WLAST] &&
           act_addr == f_desc[`DESC_AADDR] && bn_addr == f_desc[`DESC_BADDR] && n_o == f_desc[`DESC_O] &&
           owner == {f_desc[`DESC_INF], f_desc[`DESC_IDX]}));
-      //: (invariant) Nothing is asked for before the first layer.
+      //: (invariant) Nothing is requested before the first layer.
       if (!f_began) rests : assert (!busy && !first);
-      //: The first layer of an inference asks for three loads and both tables.
+      //: The first layer of an inference requests three loads and both tables.
       three_loads : cover (f_began && !busy && f_loads == 3 && f_desc[`DESC_FIRST]);
     end
   end

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_alu: what is computed of a layer, and checked, by the steps of layer_steps' table.
+// layer_alu: computes and checks the derived values of a layer, by the steps of layer_steps' table.
 //
-// How it works: there is one multiplier, whose product stands until the next multiplication, one adder that
-// compares as well, and a file of 16 registers. Operands are those registers, slices of the product
-// and fields of the layer; other results are fields of the descriptor. The operands of a
-// multiplication go through registers: its product is there behind the next step.
-// Handshake: begun and full as layer_steps has them; over stays with all results until clear, which
-// forgets the layer. The place of the inference's pixels stays, from a first layer to the next reset.
+// How it works: there is one multiplier, whose product is held until the next multiplication, one adder
+// that compares as well, and a file of 16 registers. Operands are those registers, slices of the product
+// and fields of the layer; other results are fields of the descriptor. The operands of a multiplication are
+// registered: its product is valid after the next step.
+// Handshake: begun and full as in layer_steps; over is held with all results until clear, which drops the
+// layer. The location of the inference's pixels is kept, from a first layer to the next reset.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -23,37 +23,37 @@ module layer_alu #(
     // derived, not to be set: width of a bank number
     parameter ZW           = $clog2(N_Z)
 ) (
-    // clock, synchronous reset, forget this layer; words 0 to 4 are there, all are
+    // clock, synchronous reset, drop this layer; words 0 to 4 have arrived, all have
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  clear,
     input  wire                  begun,
     input  wire                  full,
-    // fields of the layer, and those that the descriptor does not have: channels less one, a load's
-    // channels, loads less one, the constant term of a channel, 3x3 weights are looked at
+    // fields of the layer, and those that the descriptor lacks: channels less one, channels of a load,
+    // loads less one, constant term of a channel
     input  wire [`DESC_BITS-1:0] desc,
     input  wire [          13:0] c_m1,
     input  wire [           9:0] o_m1,
     input  wire [          10:0] coef,
     input  wire [           5:0] loads_m1,
     input  wire [          35:0] term,
-    // rows between channel groups: of words 8 and 7 as they come, and whether they count
+    // rows between channel groups: words 8 and 7 arrive, their value, whether it applies
     input  wire [           1:0] load_apart,
     input  wire [          14:0] word_apart,
     input  wire [           1:0] apart,
-    // window of a pooling task in one direction, that of pixels with side
+    // window of a pooling task in one direction: columns with side, else lines
     output reg                   side,
     input  wire [           3:0] pad,
     input  wire [           3:0] kernel_m1,
     input  wire [           4:0] stride,
-    // groups that share a reading of the input
+    // groups that share one read of the input
     input  wire [           3:0] share,
-    // all steps are done; what is not allowed
+    // all steps are done; violations
     output wire                  over,
     output reg                   bad_size,
     output reg                   bad_place,
     output reg                   bad_weights,
-    // results, as the descriptor names them; rem: steps' last one less one
+    // results, named as in the descriptor; rem: LASTN less one
     output reg  [          21:0] inb,
     output reg  [          13:0] ics,
     output reg  [          13:0] ocs,
@@ -78,9 +78,9 @@ module layer_alu #(
   wire [1:0] ip = desc[`DESC_IP];
   wire [1:0] op = desc[`DESC_OP];
 
-  // ---- the step: operands, what is done, where the result goes, what is checked; the row once more
+  // ---- the step: operands, operation, destination of the result, checks; repeat of the row
   wire run, again;
-  reg multiplies;  // factors are there
+  reg multiplies;  // the factors are valid
   wire [`STEP_OPERAND_BITS-1:0] left, right, target;
   wire [  `STEP_WHAT_BITS-1:0] what;
   wire [`STEP_RESULT_BITS-1:0] dest;
@@ -171,7 +171,7 @@ module layer_alu #(
   wire [17:0] sum;
   assign {carry, sum, unused_low} = {1'b0, left_now, 1'b1} + {1'b0, right_now ^ {18{inverted}}, what[`STEP_CARRY]};
   wire [17:0] result = what[`STEP_PASS] ? left_now : sum;
-  // a first layer sets the place of the pixels
+  // a first layer sets the location of the pixels
   wire place = target == `T_LO || target == `T_HI;
   wire write = run && target[`STEP_FILE] && (!place || first);
   ram_1r1w_async #(
@@ -218,8 +218,8 @@ module layer_alu #(
       (|(check & `CHECK_LONG) && (high || carry)) || (|(check & `CHECK_KEPT_END) && behind_ram) ||
       (|(check & `CHECK_ROOM) && crowded && !fc && !dw) || (|(check & `CHECK_ROOM_DW) && crowded && dw);
 
-  // A block grows by a group as long as there is use for it, and the buffer has room for the rows of
-  // the block and of a group of the next one. The step ends a cycle after there was none.
+  // A block grows by a group while there are more groups to share a read, and the buffer has room for the
+  // rows of the block and of one group of the next one. The step ends one cycle after there was no room.
   reg full_up;
   wire grows = |(dest & `TO_B) && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
   assign again = grows && !crowded && !full_up;

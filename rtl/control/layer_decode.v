@@ -2,13 +2,13 @@
 //
 // layer_decode: turns the twelve words of a layer argument into a descriptor, and checks them.
 //
-// How it works: layer_flags stores words 0, 6 and 8 as they arrive, layer_fields the others.
-// layer_sizes says how the layer lies on the array; layer_alu computes and checks the rest, a step a
-// cycle, and begins while words arrive. The first rule that is broken gives the code, in this order:
-// flags, kernel, pool, sizes, addresses, weights; a register has it a cycle after the last step.
-// Fields that follow from others (layout, totals) are derived, not read, as the vendor's simulator does.
-// Handshake: words are taken while a layer is being collected; the descriptor is valid/ready. An
-// illegal layer gives one err pulse with its code instead, then the next layer is collected.
+// How it works: layer_flags stores words 0, 6 and 8 as they arrive, layer_fields the others. layer_sizes
+// maps the layer onto the array; layer_alu computes and checks the rest, one step per cycle, and begins
+// while words arrive. The first violated rule gives the code, in this order: flags, kernel, pool, sizes,
+// addresses, weights; it is registered one cycle after the last step. Fields that follow from others
+// (layout, totals) are derived, not read, as in the vendor's simulator.
+// Handshake: words are accepted while a layer is being collected; the descriptor is valid/ready. An illegal
+// layer gives one err pulse with its code instead, then the next layer is collected.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -21,8 +21,8 @@ module layer_decode #(
     parameter N_Y          = 4,
     parameter N_Z          = 4,
     parameter WEIGHT_BITS  = 16,
-    // sizes of the memories, bytes of a tile word, 64 at most; there are pooling tasks, float16, sums of
-    // 32 bits, kept weights, flat maps
+    // sizes of the memories; bytes of a tile word, at most 64; 1: pooling tasks, float16, sums of 32 bits,
+    // kept weights, flat maps are supported
     parameter AI_RAM_ROWS  = 32768,
     parameter WBUF_ROWS    = 1024,
     parameter TILE_ROWS    = 32,
@@ -33,7 +33,7 @@ module layer_decode #(
     parameter KEEP_WEIGHTS = 0,
     parameter FLAT_MAPS    = 0
 ) (
-    // clock, synchronous reset; forget an unfinished layer
+    // clock, synchronous reset; drop an unfinished layer
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  drop,
@@ -41,10 +41,10 @@ module layer_decode #(
     input  wire                  w_valid,
     output wire                  w_ready,
     input  wire [          63:0] w_data,
-    // table offsets, added as an address comes
+    // table offsets, added to an address on arrival
     input  wire [          31:0] wgt_base,
     input  wire [          31:0] bias_base,
-    // taken with the last word: weights are u8, place in the network
+    // sampled with the last word: weights are u8, position in the network
     input  wire                  eight_bit,
     input  wire [           9:0] index,
     input  wire                  first,
@@ -59,14 +59,14 @@ module layer_decode #(
     // refused layer
     output reg                   err,
     output reg  [           7:0] err_code,
-    // nothing collected or worked on
+    // no layer is being collected or processed
     output wire                  idle
 );
 
   // ---- words
   reg [3:0] word;
-  reg full;  // all words of a layer are there
-  wire leave;  // ... and it is done with
+  reg full;  // all words of a layer have arrived
+  wire leave;  // ... and the layer is passed on or refused
   wire take = w_valid && w_ready;
   assign w_ready   = !full;
   assign collected = take && word == `ARG_WORD_DMA_PARAMETER;
@@ -90,7 +90,7 @@ module layer_decode #(
   wire [13:0] n_c, c_m1;
   wire [9:0] n_h, n_oh, o_m1;
   wire [10:0] n_o, n_coef, n_w, n_ow;
-  wire [1:0] fp16;  // product of float16 matrices, of float32 results
+  wire [1:0] fp16;  // product of float16 matrices, with float32 results
   layer_fields u_fields (
       .clk        (clk),
       .take       (take),
@@ -128,7 +128,7 @@ module layer_decode #(
       .send       (send)
   );
 
-  // ---- what comes with the last word
+  // ---- sampled with the last word
   reg wide, is_first, is_last, inf_parity;
   reg [9:0] layer;
   always @(posedge clk) begin
@@ -190,7 +190,7 @@ module layer_decode #(
       .bad        (bad_flags)
   );
 
-  // ---- how the layer lies on the array
+  // ---- mapping onto the array
   wire k3 = kernel_type == 3'd1;
   wire [1:0] mode = fc ? `MODE_FC : (dw && pool_type == 4'd0) ? `MODE_DWROW :
       (dw || k3) ? `MODE_TAPS : `MODE_CHAN;
@@ -241,7 +241,7 @@ module layer_decode #(
       .pool     (pool)
   );
 
-  // ---- what is computed
+  // ---- computed values
   wire over, bad_steps, bad_place, bad_weights, touch;
   wire [21:0] in_bytes;
   wire [13:0] ics, ocs;
@@ -294,7 +294,7 @@ module layer_decode #(
       .touch      (touch)
   );
 
-  // ---- the first rule that is broken; the flags' part has been there for long when all steps are over
+  // ---- the first violated rule; the flags' part settles long before the last step
   wire bad_wide = wide && (w_xor || WEIGHT_BITS == 8);
   reg [7:0] bad_form;
   always @(posedge clk)
@@ -318,7 +318,7 @@ module layer_decode #(
     end
   end
 
-  // the stripe's input stays in the tile buffer: its steps, of a vector 64 an entry, leave room
+  // the stripe's input stays in the tile buffer if its steps, 64 per entry for a vector, leave room
   localparam [17:0] ENTRIES = TILE_ROWS[17:0];
   wire held = !dw && (fc ? steps <= {ENTRIES[11:0] - 12'd1, 6'd0} : steps < ENTRIES);
 

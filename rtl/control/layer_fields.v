@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_fields: the fields of a layer argument that are stored as they come.
+// layer_fields: the fields of a layer argument that are stored unchanged.
 //
-// How it works: each word has registers, which a layer's word sets and the next layer's replaces. Words
-// come from a block RAM, late in their cycle: sizes are stored minus one, as the words have them, and one
-// is added a cycle later, as is the table's offset to an address. Nothing uses a size before the word
-// behind its own has arrived.
+// How it works: each word has registers, which the next layer's word overwrites. Words come from a block
+// RAM, late in their cycle: sizes are stored minus one, as in the words, and incremented one cycle later; a
+// table's offset is added to an address likewise. Nothing uses a size before the following word has
+// arrived.
 // Handshake: take strobes with a word and its number; a field is valid from the next cycle on, a size or an
-// address from the one after.
+// address one cycle later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_regs.vh"
 
 module layer_fields (
-    // clock; a word of a layer is taken, its number, the word
+    // clock; a word of a layer arrives, its number, the word
     input  wire        clk,
     input  wire        take,
     input  wire [ 3:0] word,
     input  wire [63:0] w_data,
-    // table offsets, added as an address comes; kept weights have places in the AI RAM instead
+    // table offsets, added to an address on arrival; kept weights are addressed in the AI RAM instead
     input  wire [31:0] wgt_base,
     input  wire [31:0] bias_base,
     input  wire        kept,
@@ -27,7 +27,7 @@ module layer_fields (
     output reg  [14:0] src,
     output reg  [14:0] src2,
     output reg  [14:0] dst,
-    // channels less one; over 9216 of the input, nine for each of 1024 rows of the weight buffer
+    // channels less one; more than 9216 input channels, nine for each of 1024 rows of the weight buffer
     output reg  [13:0] c_m1,
     output reg  [ 9:0] o_m1,
     output reg         many,
@@ -43,7 +43,7 @@ module layer_fields (
     output reg  [ 2:0] kernel_type,
     output reg  [ 3:0] pool_type,
     output reg  [ 7:0] pad_value,
-    // loads of weights less one, bytes of one
+    // weight loads less one, bytes of a load
     output reg  [ 5:0] loads_m1,
     output reg  [16:0] para_size,
     // addresses of weights, batch norm, activation
@@ -61,7 +61,7 @@ module layer_fields (
 );
 
   wire [13:0] in_m1 = w_data[`ARG_I_CH_NUM_M1];
-  wire [ 9:0] out_m1 = w_data[`ARG_O_CH_NUM_M1];  // output columns lie there, too
+  wire [ 9:0] out_m1 = w_data[`ARG_O_CH_NUM_M1];  // output columns have the same bits
   reg [9:0] coef_m1, w_m1, ow_m1;
   reg [8:0] h_m1, oh_m1;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_flags: the flags of a layer argument, and which of them exclude each other.
+// layer_flags: the flags of a layer argument, and the rules by which they exclude each other.
 //
-// How it works: word 0 goes into registers. Kernel and pool are checked here too, and the window of
-// a pooling task, for what is allowed depends on the flags. The first check that fails gives the
-// code: flags, kernel, pool. layer_moves holds what moves between the storage and the AI RAM, pool_check
-// the window.
-// Handshake: load comes with word 0, load_6 and load_8 with theirs; bad is valid behind the last word.
+// How it works: word 0 is stored in registers. Kernel, pool and the window of a pooling task are checked
+// here too, since the flags decide what is allowed. The first check that fails gives the code: flags,
+// kernel, pool. layer_moves holds the maps that move between the storage and the AI RAM, pool_check the
+// window.
+// Handshake: load strobes with word 0, load_6 and load_8 with theirs; bad is valid after the last word.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -16,13 +16,13 @@
 module layer_flags #(
     // data width of the bus
     parameter AHB_W = 32,
-    // there is an engine for pooling tasks
+    // 1: there is an engine for pooling tasks
     parameter POOLS = 1,
-    // there are lanes for products of float16 matrices
+    // 1: there are lanes for products of float16 matrices
     parameter FP16 = 0,
-    // sums may leave as 32 bits
+    // 1: sums may be output as 32 bits
     parameter OUT32 = 1,
-    // weights may be kept in the AI RAM
+    // 1: weights may be kept in the AI RAM
     parameter KEEP_WEIGHTS = 0
 ) (
     // clock; word 0 of a layer argument
@@ -32,8 +32,8 @@ module layer_flags #(
     // fields of a later word
     input  wire [            2:0] kernel_type,
     input  wire [            3:0] pool_type,
-    // word 8; the map goes to the host, last and first layer of an inference; maps that move between
-    // the AI RAM and the storage, one goes to no whole word
+    // word 8; the map goes to the host, last and first layer of an inference; maps that move between the AI
+    // RAM and the storage; a store address is misaligned
     input  wire                   load_8,
     input  wire [            2:0] ends,
     output wire [`MOVES_BITS-1:0] moves,
@@ -46,7 +46,7 @@ module layer_flags #(
     output wire [            3:0] pad,
     output wire [            3:0] kernel_m1,
     output wire [            4:0] stride,
-    // flags; fp16: a product of float16 matrices, of float32 results
+    // flags; fp16: product of float16 matrices, with float32 results
     output reg                    int_en,
     output reg                    dw,
     output reg                    sin,
@@ -60,7 +60,7 @@ module layer_flags #(
     output wire                   out32,
     output wire [            1:0] fp16,
     output wire                   kept,
-    // rows between the channel groups of the output, of the input, as words 8 and 7 say
+    // words 8 and 7 give the rows between the channel groups of the output, of the input
     output reg  [            1:0] apart,
     // error code, 0: none
     output reg  [            7:0] bad
@@ -133,7 +133,7 @@ module layer_flags #(
       assign bad_task = pools;
     end
   endgenerate
-  // where there are none, the bit is a constant that takes their logic out of the device
+  // without support the bit is a constant, so that their logic is removed from the device
   assign out32 = (OUT32 != 0) && out32_q;
   wire bad_out32 = (OUT32 == 0) && out32_q;
   // a pooling task has no weights
@@ -141,7 +141,7 @@ module layer_flags #(
   wire bad_kept = kept_q && (KEEP_WEIGHTS == 0 || pools);
   wire bad_kinds = (dw && fc) || (ew && !dw) || (out32 && (dw || fc));
   wire no_pool = fc || out32 || pools || fp16[0];
-  // maps that come from the storage or leave have no rows between their channel groups
+  // maps that are loaded from the storage or stored there have contiguous channel groups
   wire load_any = moves[`MOVES_LOAD] || ends[0];
   wire store_any = moves[`MOVES_STORE] || ends[1] || ends[2];
   wire bad_apart = (apart[0] && load_any) || (apart[1] && store_any) ||

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_moves: maps that a layer takes from the storage and gives to it (docs/kpu.md 1.13).
+// layer_moves: the maps that a layer loads from the storage and stores there (docs/kpu.md 1.13).
 //
-// How it works: flags and addresses of words 0 and 8 go into registers. The first map of an inference
-// comes from AI_PIX_ADR and the last one goes to AI_RES_ADR, so those layers may not name another
-// place, and a map goes to the storage or to the host's FIFO. A map is stored in whole bus words.
-// Handshake: word_0 and word_8 come with their words; the results are valid behind the last word.
+// How it works: flags and addresses of words 0 and 8 are stored in registers. The first map of an inference
+// comes from AI_PIX_ADR and the last one goes to AI_RES_ADR, so those layers may not name another address,
+// and a map goes either to the storage or to the host's FIFO. A map is stored in whole bus words.
+// Handshake: word_0 and word_8 strobe with their words; the results are valid after the last word.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -23,11 +23,11 @@ module layer_moves #(
     input  wire                   word_0,
     input  wire                   word_8,
     input  wire [           63:0] w_data,
-    // first and last of an inference; its map goes to the host
+    // first and last layer of an inference; its map goes to the host
     input  wire                   first,
     input  wire                   last,
     input  wire                   send,
-    // what moves; flags that exclude each other; an address between bus words
+    // maps to move; flags that exclude each other; misaligned address
     output wire [`MOVES_BITS-1:0] moves,
     output wire                   bad_flags,
     output wire                   bad_place

@@ -2,14 +2,13 @@
 //
 // layer_runner: runs the layers of the queue, one at a time.
 //
-// How it works: the first layer of an inference, and every one with load_map, waits for its pixels;
-// the others start when the one before is completely written. The last map of an inference and that
-// of a layer with store_map are unloaded to the storage: the unload begins with the layer, and the
-// layer ends when both are over. In host mode the map of a layer with send_data_out is unloaded to
-// the result FIFO when the layer is over. After an inference either the next one starts or a flush
-// drops what was fetched ahead. Errors and soft resets flush as well. A flush lasts until the DMAC
-// is idle.
-// Handshake: start is a pulse with a stable descriptor; seq_done, core_idle, unload_done answer it.
+// How it works: the first layer of an inference, and every one with load_map, waits for its pixels; the
+// others start when the previous one is completely written. The last map of an inference and that of a
+// layer with store_map are unloaded to the storage: the unload begins with the layer, and the layer ends
+// when both are done. In host mode the map of a layer with send_data_out is unloaded to the result FIFO
+// after the layer. After an inference either the next one starts or a flush drops the prefetched data.
+// Errors and soft resets flush as well. A flush lasts until the DMAC is idle.
+// Handshake: start is a pulse with a stable descriptor; seq_done, core_idle, unload_done respond to it.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -25,7 +24,7 @@ module layer_runner #(
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // end what is going on
+    // abort the run; the DMAC is idle; flush
     input  wire                  abort,
     input  wire                  dma_idle,
     output reg                   flush,
@@ -33,14 +32,14 @@ module layer_runner #(
     input  wire                  q_valid,
     input  wire [`DESC_BITS-1:0] desc,
     output reg                   q_pop,
-    // a task-list run; the next inference's list is under way; another inference follows as the
-    // registers are; both: it may begin
+    // a task-list run; the next inference's list is requested; the registers allow another inference; both:
+    // it may begin
     input  wire                  list_mode,
     input  wire                  committed,
     input  wire                  more,
     input  wire                  go_on,
-    // pixels of the inference, or of the layer itself, which are asked for meanwhile; the rest of them
-    // is still on its way, which a layer that needs no more of them waits for
+    // pixels of the inference, or of the layer itself, requested with pix_ask; the rest of them is still
+    // loading, and the layer ends only after that
     input  wire                  pix_ready,
     output wire                  pix_take,
     output wire                  pix_ask,
@@ -51,15 +50,14 @@ module layer_runner #(
     input  wire                  core_idle,
     output reg  [       PRW-1:0] prow_base,
     output wire [       PRW-1:0] prow_freed,
-    // weights of a stream stay; the next inference has its weights in the buffer
+    // weights of a stream stay in the buffer; those of the next inference are there
     input  wire                  keep,
     input  wire                  reuse,
     // output map
     output wire                  unload_start,
     output wire [ `MAP_BITS-1:0] unload_map,
     input  wire                  unload_done,
-    // state: nothing at work; the array runs; waits for pixels, for the output of a map; an inference
-    // is over
+    // state: idle; the array runs; stalled on pixels, on the output of a map; an inference ends
     output wire                  idle,
     output wire                  runs,
     output wire                  waits_pixels,
@@ -78,10 +76,10 @@ module layer_runner #(
 
   reg [3:0] state;
   reg seq_over;
-  reg unload_over;  // the map that leaves while the layer computes is stored
-  reg flush_seen;  // the DMAC has seen the flush: dma_idle counts from now on
-  reg kept;  // the inference at work reads no weights
-  reg [PRW-1:0] prow_net;  // first parameter row of the network that is kept
+  reg unload_over;  // the map unloaded during the layer is stored
+  reg flush_seen;  // the DMAC has sampled the flush: dma_idle is valid from now on
+  reg kept;  // the current inference reads no weights
+  reg [PRW-1:0] prow_net;  // first parameter row of the kept network
 
   wire first = desc[`DESC_FIRST];
   wire last = desc[`DESC_LAST];
@@ -89,7 +87,7 @@ module layer_runner #(
   wire loads = moves[`MOVES_LOAD];
   wire stores = moves[`MOVES_STORE] || (list_mode && last);
   wire sends = desc[`DESC_SEND] && !list_mode;
-  // parameter rows; a pooling task has none, nor has a product of float16
+  // parameter rows; none for a pooling task or a product of float16
   wire [10:0] prows = (desc[`DESC_POOLS] || desc[`DESC_FP16]) ? 11'd0 : (desc[`DESC_O] + N_Z[10:0] - 11'd1) >> ZW;
 
   assign run_start = state == START;
@@ -100,11 +98,11 @@ module layer_runner #(
   assign runs = state == RUN;
   assign waits_pixels = state == PIXELS;
   assign waits_output = state == OUT || state == OUT_WAIT;
-  // a stream that was made longer in the cycle before: its list is asked for first
+  // a stream extended in the previous cycle requests its list first
   assign inf_over = state == INF_END && (committed || !more);
-  // not registered: what the registers say in this cycle decides, and in this cycle they move on
+  // not registered: the registers decide in this cycle, and advance in it
   assign inf_next = state == INF_END && go_on;
-  // a cycle behind prow_base: rows may be freed later
+  // one cycle behind prow_base: rows may be freed later
   assign prow_freed = prow_net;
 
   // sizes of the output map, minus one
@@ -121,7 +119,7 @@ module layer_runner #(
       state <= FLUSH;
       flush <= 1'b1;
     end else begin
-      // a register of its own: it reaches everything
+      // a register of its own: it fans out to every unit
       flush <= (state == INF_END) ? inf_over && !go_on && committed : state == FLUSH && !(flush_seen && dma_idle);
       case (state)
         IDLE:
@@ -133,7 +131,7 @@ module layer_runner #(
         OUT: state <= OUT_WAIT;
         OUT_WAIT: state <= (unload_done || unload_over) ? LAYER_END : OUT_WAIT;
         LAYER_END: state <= (list_mode && last) ? INF_END : IDLE;
-        // the inference is over: the next one, or stop (and drop what was fetched ahead)
+        // the inference is over: start the next one, or stop and drop the prefetched data
         INF_END: state <= !inf_over ? INF_END : (go_on || !committed) ? IDLE : FLUSH;
         FLUSH: state <= (flush_seen && dma_idle) ? IDLE : FLUSH;
         default: state <= IDLE;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_share: how many output groups of a convolution must share a reading of the input.
+// layer_share: the number of output groups of a convolution that must share one read of the input.
 //
-// How it works: so many that the array is the slower side. A reduction step of a 1x1 layer takes the array
-// ceil(width / N_Y) cycles for each line of the stripe and each group; nine channels of it take so
-// many words of the tile buffer. Lines of a stripe multiply both and do not count. The narrowest
-// stripe of a line counts. Of a flat layer a full stripe counts, with parts of lines at both ends. A step
-// of a 3x3 layer takes the words of the three lines that the windows of a line of 64 reach, in a wider map
-// one more on either side: a number for each stride. 1, 2, 4 or 8; the result is registered in two steps.
+// How it works: enough groups that the array is the slower side. A reduction step of a 1x1 layer occupies
+// the array for ceil(width / N_Y) cycles for each line of the stripe and each group; its nine channels need
+// a number of words of the tile buffer per line. The lines of a stripe multiply both and cancel out. The
+// narrowest stripe of a line decides; of a flat layer a full stripe, with partial lines at both ends. A
+// step of a 3x3 layer needs the words of the three lines that the windows of a line of 64 reach, in a wider
+// map one more on either side: one number for each stride. The result is 1, 2, 4 or 8, registered in two
+// steps.
 // Handshake: none; the fields of a layer are stable for more than two cycles.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module layer_share #(
-    // pixels of the array, bytes of a tile word; maps may be one line
+    // pixels of the array, bytes of a tile word; 1: narrow maps are computed as one line
     parameter N_Y       = 4,
     parameter TILE_WORD = 64,
     parameter FLAT_MAPS = 0
@@ -28,7 +29,7 @@ module layer_share #(
     input  wire [ 2:0] swl,
     input  wire [ 1:0] ip,
     input  wire [ 1:0] stride,
-    // the map is one line; pixels of one of its own
+    // the map is computed as one line; width of its own lines
     input  wire        flat,
     input  wire [ 3:0] width_in,
     // groups
@@ -52,7 +53,7 @@ module layer_share #(
   wire [9:0] array_now, fill_now;
   generate
     if (FLAT_MAPS != 0) begin : g_flat
-      // lines of a flat stripe that are read: at both ends there may be parts
+      // lines read for a flat stripe: there may be partial ones at both ends
       localparam [6:0] PARTS = 7'd2;
       wire [6:0] whole;
       wire [3:0] left_over;
@@ -73,13 +74,13 @@ module layer_share #(
     end
   endgenerate
 
-  // groups for so many cycles of the array and words
+  // groups for a number of array cycles and of words
   function [3:0] groups(input [9:0] cycles, input [9:0] reads);
     groups = (cycles >= reads) ? 4'd1 : ({cycles[8:0], 1'b0} >= reads) ? 4'd2 :
         ({cycles[7:0], 2'b00} >= reads) ? 4'd4 : 4'd8;
   endfunction
 
-  // 3x3: of a line of 64, for each stride; of several in a line one word more on either side
+  // 3x3: words of a line of 64, for each stride; of several in a line one more on either side
   localparam integer LINE_I = 64 / N_Y;
   localparam integer READ_I = 3 * (64 / TILE_WORD);
   localparam [9:0] LINE = LINE_I[9:0];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_sizes: the rules that say how a layer lies on the array: layout of its maps in the AI RAM, the
-// grid of pixels that is computed, the stripe, whether its sizes fit each other.
+// layer_sizes: the rules that map a layer onto the array: layout of its maps in the AI RAM, the grid of
+// computed pixels, the stripe, consistency of its sizes.
 //
-// How it works: combinational, in front of a register where it is long. Sizes and pool come words before a
-// layer's last one, so all is settled when the checks end. layer_share tells how many groups share a
-// reading of the input. models/openkpu/layer/decoded.py has the same rules.
+// How it works: combinational, in front of a register where the path is long. Sizes and pool arrive words
+// before a layer's last one, so all outputs settle before the checks end. layer_share computes how many
+// groups share one read of the input. models/openkpu/layer/decoded.py has the same rules.
 // Handshake: none; the fields of a layer are stable from its fifth word on.
 `resetall
 `timescale 1ns / 1ps
@@ -16,8 +16,8 @@ module layer_sizes #(
     // array: pixels and output channels
     parameter N_Y = 4,
     parameter N_Z = 4,
-    // bytes of a tile word, entries; there are products of float16; 1: maps of 1x1 layers may be taken as
-    // one line
+    // bytes of a tile word, entries; 1: products of float16 are supported; 1: narrow maps of 1x1 layers are
+    // computed as one line
     parameter TILE_WORD = 64,
     parameter TILE_ROWS = 32,
     parameter FP16 = 0,
@@ -28,9 +28,9 @@ module layer_sizes #(
     // pooling task, of the whole map
     input  wire        pools,
     input  wire        whole_map,
-    // layer: channels are reduced by nines, fully connected, depthwise, four planes a channel, product
-    // of float16 and of float32 results, pool_type, channels (many: more than 9216 come in), widths,
-    // lines of input and output
+    // layer: channels are reduced by nines, fully connected, depthwise, four planes per channel, product of
+    // float16 (with float32 results), pool_type, channels (many: more than 9216 inputs), widths, lines of
+    // input and output
     input  wire        chan,
     input  wire        fc,
     input  wire        dw,
@@ -44,18 +44,18 @@ module layer_sizes #(
     input  wire [10:0] n_ow,
     input  wire [ 9:0] n_h,
     input  wire [ 9:0] n_oh,
-    // sizes do not fit each other
+    // inconsistent sizes
     output reg         bad,
     // pitch codes, rows of a line of input and output
     output reg  [ 1:0] ip,
     output reg  [ 1:0] op,
     output reg  [ 4:0] irl,
     output reg  [ 4:0] orl,
-    // log2 of the pool's stride, it is a pick; its map is one line
+    // log2 of the pool's stride; the pool is a pick; the map is computed as one line
     output wire [ 1:0] fl,
     output wire        pick,
     output wire        flat,
-    // groups that share a reading of the input
+    // groups that share one read of the input
     output wire [ 3:0] share,
     // the computed grid, log2 of the stripe's line, POOL_*
     output reg  [10:0] n_kw,
@@ -64,7 +64,7 @@ module layer_sizes #(
     output reg  [ 2:0] pool
 );
 
-  // pitch code, by at most 16, at most 32
+  // pitch code: width at most 16, at most 32, more
   function [1:0] pitch_of(input [10:0] w);
     pitch_of = (w[10:5] == 6'd0 && (!w[4] || w[3:0] == 4'd0)) ? 2'd0 :
         (w[10:6] == 5'd0 && (!w[5] || w[4:0] == 5'd0)) ? 2'd1 : 2'd2;
@@ -85,7 +85,7 @@ module layer_sizes #(
     orl <= n_ow[10:6] + {4'd0, n_ow[5:0] != 6'd0};
   end
 
-  // what a pool leaves over is not computed
+  // pixels outside full pooling windows are not computed
   wire [1:0] left_over = quarter ? 2'd3 : stays ? 2'd0 : 2'd1;
   wire [10:0] want_ow = fc ? 11'd1 : n_w >> fl;
   wire [9:0] want_oh = fc ? 10'd1 : n_h >> fl;
@@ -93,7 +93,8 @@ module layer_sizes #(
   wire [1:0] kp = pitch_of(n_kw);
   wire narrow = fc || (reduces && fl != 2'd1) || kp == 2'd0;
 
-  // a product of float16: rows of B in one line, or in lines of whole rows; C as many, or two for one
+  // a product of float16: B in one line, or in lines of whole rows; C of the same size, or twice that with
+  // float32
   wire bad_rows;
   generate
     if (FP16 != 0) begin : g_fp16
@@ -112,17 +113,17 @@ module layer_sizes #(
     end
   endgenerate
 
-  // One line of all pixels, for lines that do not fill the array: of 16 bytes in the AI RAM, and no
-  // more pixels than the widest map has in a line.
+  // All pixels as one line, for lines that do not fill the array: lines of 16 bytes in the AI RAM, and no
+  // more pixels than a line of the widest map.
   generate
     if (FLAT_MAPS != 0) begin : g_flat
       localparam [10:0] Y_MASK = N_Y[10:0] - 11'd1;
-      // where the input is read for each group, or not ahead of the last one: lines from here on
+      // minimum width if the input is read for each group, or not ahead of the last one
       localparam [10:0] READ_AGAIN = (TILE_WORD == 64 && N_Y <= 4) ? 11'd9 : 11'd16;
       localparam integer AHEAD_I = TILE_ROWS / 2 * 9;
-      localparam [20:0] AHEAD = AHEAD_I[20:0];  // channels whose entries leave room for as many
-      // parts of lines that leave for a channel of a stripe, 64 / N_Y cycles of the array: a group must
-      // have as many reduction steps that the array is the slower side
+      localparam [20:0] AHEAD = AHEAD_I[20:0];  // channels whose entries leave room for the same number again
+      // partial lines written per channel of a stripe, 64 / N_Y cycles of the array: a group needs enough
+      // reduction steps that the array is the slower side
       localparam integer LANES_L = $clog2(N_Y * N_Z);
       wire [ 6:0] lines;
       wire [ 3:0] rest;
@@ -153,7 +154,7 @@ module layer_sizes #(
     end
   endgenerate
 
-  // a line has 15 rows at most; there are more than 1024 channels of a 1x1 convolution alone
+  // a line has at most 15 rows; only a 1x1 convolution has more than 1024 channels
   wire wide_line = irl[4];
   wire over_1024 = n_c[13:11] != 3'd0 || (n_c[10] && n_c[9:0] != 10'd0);
   wire one = n_ow == 11'd1 && n_oh == 10'd1;

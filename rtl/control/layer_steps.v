@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// layer_steps: the table of what is computed of a layer, and checked, a step a cycle.
+// layer_steps: the table of the computations and checks of a layer, one step per cycle.
 //
-// How it works: a row of the table is a step: left and right operand, what is done with them, the
-// register of layer_alu's file and the other results that it goes to, what is checked
-// (layer_steps.vh). A bit walks from row to row, past those that a layer does not need;
-// the step of the row where it stands is in registers. A multiplication has its product a cycle late: the
-// row right behind it still has the product before, and where no other row fits there, the row that
-// needs the product waits. Division by
-// nine is a multiplication by its reciprocal, exact for what comes; a vector of up to 2 MiB is divided
-// in two parts. A map takes whole rows from its address on; its channel groups follow each other or
-// lie as many rows apart as words 7 and 8 say. The rows of a first layer's input are the place of the
-// inference's pixels. Checks are collected by their kind, so the order of the rows does not decide
-// about the code.
-// Handshake: the rows in front of LATE run as soon as begun is high (words 0 to 4 are there), the
-// others with full. over stays until clear.
+// How it works: a row of the table is a step: left and right operand, operation, destination in layer_alu's
+// register file and among the other results, checks (layer_steps.vh). A one-hot bit moves from row to row,
+// skipping those that a layer does not need; the step of its row is in registers. The product of a
+// multiplication is valid one cycle late: the next row still reads the previous product, and where no other
+// row fits there, the row that needs the product waits. Division by nine is a multiplication by its
+// reciprocal, exact for the values that occur; a vector of up to 2 MiB is divided in two parts. A map
+// occupies whole rows from its address on; its channel groups are contiguous or spaced by the rows in words
+// 7 and 8. The rows of a first layer's input are the location of the inference's pixels. Checks are
+// collected by kind, so the order of the rows does not affect the code.
+// Handshake: the rows before LATE run as soon as begun is high (words 0 to 4 have arrived), the others with
+// full. over is held until clear.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -22,24 +20,24 @@
 `include "layer_steps.vh"
 
 module layer_steps (
-    // clock, synchronous reset: forget this layer; words 0 to 4 are there, all are
+    // clock, synchronous reset: drop this layer; words 0 to 4 have arrived, all have
     input  wire                          clk,
     input  wire                          clear,
     input  wire                          begun,
     input  wire                          full,
-    // the layer: MODE_*, depthwise, second map, four planes a channel, kept weights, pooling task
+    // the layer: MODE_*, depthwise, second map, four planes per channel, kept weights, pooling task
     input  wire [                   1:0] mode,
     input  wire                          dw,
     input  wire                          two,
     input  wire                          out32,
     input  wire                          kept,
     input  wire                          pools,
-    // windows of a pooling task: columns, after the lines; the row before was a multiplication; the
-    // row is done once more
+    // windows of a pooling task: columns, after the lines; the previous row was a multiplication; repeat
+    // the row
     input  wire                          side,
     input  wire                          multiplies,
     input  wire                          again,
-    // a step is done: its operands, what, results, checks; all are done
+    // a step executes: its operands, operation, results, checks; all are done
     output wire                          run,
     output wire [`STEP_OPERAND_BITS-1:0] left,
     output wire [`STEP_OPERAND_BITS-1:0] right,
@@ -56,8 +54,8 @@ module layer_steps (
 
   localparam LATE = 15, END = 77;
   localparam BITS = 3 * `STEP_OPERAND_BITS + `STEP_WHAT_BITS + `STEP_RESULT_BITS + `STEP_CHECK_BITS;
-  reg [END:0] at;  // the row, one of them
-  // operands that depend on the layer: of steps; channels whose weights an output channel has
+  reg [END:0] at;  // the current row, one-hot
+  // operands that depend on the layer: for the steps; input channels weighted by an output channel
   wire [`STEP_OPERAND_BITS-1:0] nines = chan ? `T_QUOTIENT : `NO_OPERAND;
   wire [`STEP_OPERAND_BITS-1:0] all = (chan || in_order) ? `RIGHT_ONE : `RIGHT_C;
   wire [`STEP_OPERAND_BITS-1:0] weighed = (dw || fc) ? `RIGHT_ONE : `RIGHT_C;
@@ -69,7 +67,7 @@ module layer_steps (
   wire [`STEP_OPERAND_BITS-1:0] size = columns ? `LEFT_W : `LEFT_H;
   wire [`STEP_OPERAND_BITS-1:0] windows = columns ? `LEFT_OW : `LEFT_OH;
 
-  // ---- from row to row, past those that are not needed
+  // ---- the next row, skipping those that are not needed
   reg [END:0] next;
   always @* begin
     next = {at[END-1:0], 1'b0};
@@ -90,7 +88,7 @@ module layer_steps (
     if (at[76] && !side) {next[END], next[71]} = 2'b01;
   end
 
-  // ---- the table: the row that comes
+  // ---- the table: the next row
   localparam [BITS-1:0] FIRST = {`LEFT_H, `RIGHT_C, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
   reg [BITS-1:0] step, coming;
   assign {left, right, what, target, result, check} = step;
@@ -117,10 +115,10 @@ module layer_steps (
       next[12]: coming = {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_GROUPS, `NO_RESULT, `NO_CHECK};
       next[13]: coming = {`LEFT_OH, `RIGHT_ORL, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[14]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_OWN, `NO_RESULT, `NO_CHECK};
-      // the last words are there; of all planes of a channel
+      // all words have arrived from here on; rows of all planes of a channel
       next[15]: coming = {`LEFT_P, `RIGHT_OCS, `GT, `T_OUT_OWN, `TO_OCS, `CHECK_NEAR_OUT};
       next[16]: coming = {`LEFT_P, `RIGHT_PLANES, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      // rows of the input and of the output; the row behind the input, the second map, the output
+      // rows of the input and of the output; the row after the input, the second map, the output
       next[17]: coming = {`T_OWN, `RIGHT_ICS, `GT, `NO_OPERAND, `TO_ICS, `CHECK_NEAR_IN};
       next[18]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_OUT_OWN, `NO_RESULT, `NO_CHECK};
       next[19]: coming = {`T_IN_GROUPS, `RIGHT_ICS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
@@ -131,14 +129,14 @@ module layer_steps (
       next[24]: coming = {`LEFT_SRC2, `T_ROWS, `ADD, `T_IN_END2, `NO_RESULT, `CHECK_LIMIT};
       next[25]: coming = {`LEFT_P, `T_OUT_OWN, `ADD, `T_ROWS, `NO_RESULT, `CHECK_SPAN};
       next[26]: coming = {`LEFT_DST, `T_ROWS, `ADD, `T_STOP, `NO_RESULT, `CHECK_LIMIT};
-      // does it meet the place of the pixels? a first layer sets it
+      // does the input overlap the pixels? a first layer sets their location
       next[27]: coming = {`LEFT_SRC, `T_HI, `GE, `T_LO, `TO_BELOW, `NO_CHECK};
       next[28]: coming = {`T_IN_END, `T_LO, `GT, `T_HI, `TO_TOUCH, `NO_CHECK};
       next[29]: coming = {`LEFT_SRC2, `T_HI, `GE, `NO_OPERAND, `TO_BELOW, `NO_CHECK};
       next[30]: coming = {`T_IN_END2, `T_LO, `GT, `NO_OPERAND, `TO_TOUCH, `NO_CHECK};
-      // may it meet an input in front of it: its groups are no farther apart
+      // the output may overlap an input that begins no earlier, if the output's groups are no farther apart
       next[31]: coming = {`LEFT_ONE, `RIGHT_OCS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-      // does it meet the input, the second map, the place of the pixels?
+      // does the output overlap the input, the second map, the pixels?
       next[32]: coming = {`LEFT_DST, `T_IN_END, `GE, `T_DST, `TO_BELOW, `NO_CHECK};
       next[33]: coming = {`LEFT_P, `RIGHT_ICS, `GT, `NO_OPERAND, `TO_BEHIND, `NO_CHECK};
       next[34]: coming = {`LEFT_SRC, `T_STOP, `GE, `NO_OPERAND, `TO_BELOW_TOO, `NO_CHECK};
@@ -148,7 +146,7 @@ module layer_steps (
       next[38]: coming = {`LEFT_SRC2, `T_DST, `GE, `NO_OPERAND, `NO_RESULT, `CHECK_MEET};
       next[39]: coming = {`LEFT_DST, `T_HI, `GE, `NO_OPERAND, `TO_BELOW, `NO_CHECK};
       next[40]: coming = {`T_STOP, `T_LO, `GT, `NO_OPERAND, `TO_TOUCH, `NO_CHECK};
-      // channels of the last load less one: one at least, and no more than of another load; bytes of an
+      // channels of the last load less one: at least one, and no more than in another load; bytes of an
       // output channel
       next[41]: coming = {`LEFT_LOADS, `RIGHT_COEF, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[42]: coming = {`LEFT_BYTES, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
@@ -164,11 +162,11 @@ module layer_steps (
       next[51]: coming = {`LEFT_P, `T_UNIT, `ADD, `NO_OPERAND, `TO_WLAST, `NO_CHECK};
       next[52]: coming = {`LEFT_TERM_HIGH, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[53]: coming = {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_OWN, `TO_ADDC, `NO_CHECK};
-      // kept weights: where they end
+      // kept weights: end address
       next[54]: coming = {`LEFT_LOADS, `RIGHT_PSIZE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[55]: coming = {`LEFT_P, `T_OUT_OWN, `ADD, `NO_OPERAND, `TO_ADDC_HIGH, `NO_CHECK};
       next[56]: coming = {`NO_OPERAND, `NO_OPERAND, `ADD, `NO_OPERAND, `NO_RESULT, `CHECK_KEPT_END};
-      // steps of a vector: ceil(C * H * W / 9), by the quotient and the rest of C * H
+      // steps of a vector: ceil(C * H * W / 9), by the quotient and the remainder of C * H
       next[57]: coming = {`LEFT_H, `RIGHT_C, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[58]: coming = {`LEFT_P, `NO_OPERAND, `ADD, `T_QUOTIENT, `NO_RESULT, `NO_CHECK};
       next[59]: coming = {`T_QUOTIENT, `RIGHT_NINTH_LONG, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
@@ -179,13 +177,13 @@ module layer_steps (
       next[64]: coming = {`LEFT_HIGH, `T_OWN, `GE, `T_OUT_GROUPS, `TO_REM_FC, `NO_CHECK};
       next[65]: coming = {`LEFT_W, `T_IN_GROUPS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[66]: coming = {`LEFT_P, `T_OUT_GROUPS, `ADD, `NO_OPERAND, `TO_S, `NO_CHECK};
-      // rows of the weight buffer for all weights: of a vector packed in rows; groups of a block, with one
-      // group of the next one
+      // rows of the weight buffer for all weights, packed for a vector; groups of a block, plus one group
+      // of the next one
       next[67]: coming = {parts, each, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[68]: coming = {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `NO_RESULT, `NO_CHECK};
       next[69]: coming = {rows, `RIGHT_PART, `ADD, `NO_OPERAND, `TO_WROWS, `CHECK_ROOM_DW};
       next[70]: coming = {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `TO_B, `NO_CHECK};
-      // windows of a pooling task, lines, then pixels: the last one fits, one more does not
+      // windows of a pooling task, lines, then columns: the last one fits, one more does not
       next[71]: coming = {windows, `RIGHT_STRIDE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
       next[72]: coming = {size, `RIGHT_PAD, `ADD, `T_ROWS, `NO_RESULT, `NO_CHECK};
       next[73]: coming = {`T_ROWS, `RIGHT_KERNEL, `SUB_1, `T_ROWS, `NO_RESULT, `CHECK_WINDOW};

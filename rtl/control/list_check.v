@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// list_check: tells when a task list has changed during a stream.
+// list_check: detects that a task list has changed during a stream.
 //
 // How it works: the words of each layer are folded into a signature of 32 bits. Those of the first
-// inference are stored; the same layer of a later one must have the same. Pixels that were
-// fetched ahead and weights that were kept belong to the first list, so a layer that differs must
-// not run. Rotating and adding are reversible, so a change in one 32-bit word is always found, any
-// other one but for a chance of 2^-32.
-// Handshake: take with each word, collected with the last one of a layer; changed is a pulse two
-// cycles after that, while the decoder still works on the layer. Nothing waits.
+// inference are stored; the same layer of a later one must have the same. Prefetched pixels and kept
+// weights belong to the first list, so a layer that differs must not run. Rotation and addition are
+// reversible, so a change in one 32-bit word is always detected, any other one except with a probability of
+// 2^-32.
+// Handshake: take strobes with each word, collected with the last one of a layer; changed is a pulse two
+// cycles after that, while the decoder still processes the layer. There is no back-pressure.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -18,14 +18,14 @@ module list_check (
     input  wire        clk,
     input  wire        rst,
     input  wire        start,
-    // words of the list as the decoder takes them
+    // words of the list as the decoder accepts them
     input  wire        take,
     input  wire [63:0] word,
     // the last word of a layer; its index; it is the last layer of the list
     input  wire        collected,
     input  wire [ 9:0] index,
     input  wire        last,
-    // the layer that was collected is not that of the first inference; its index
+    // the collected layer differs from that of the first inference; its index
     output reg         changed,
     output reg  [ 9:0] changed_index
 );
@@ -39,7 +39,7 @@ module list_check (
   wire [31:0] turned = {sum[24:0], sum[31:25]} + word[31:0];
   wire [31:0] folded = {turned[18:0], turned[31:19]} + word[63:32];
 
-  // a list of a stream whose layers are compared: at most 1023
+  // one signature for each layer of a list: at most 1023
   ram_1r1w #(
       .WIDTH(32),
       .DEPTH(1024)

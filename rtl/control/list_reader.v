@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// list_reader: reads the lists of a task-list run, and says whether one is on.
+// list_reader: reads the lists of a task-list run, and reports whether one is active.
 //
-// How it works: a start requests the list. In continuous mode the list of the next inference is
-// requested as soon as the present one's is decoded (committed), so that its first weights arrive
-// early. From then on the next inference will run; therefore it happens only while the
-// configuration is not changing. Bytes of the list channel become 64-bit words. list_check compares the
-// layers of each list with those of the first one.
-// Handshake: list_req and the list stream are valid/ready; a word is there with word_valid and
-// goes with word_take. Everything else is pulses and levels.
+// How it works: a start requests the list. In continuous mode the list of the next inference is requested
+// as soon as the current one is decoded (committed), so that its first weights arrive early. From then on
+// the next inference will run; therefore it happens only while the configuration is stable. Bytes of the
+// list channel become 64-bit words. list_check compares the layers of each list with those of the first
+// one.
+// Handshake: list_req and the list stream are valid/ready; word_valid and word_take transfer a word.
+// Everything else is pulses and levels.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,14 +20,14 @@ module list_reader #(
     parameter OW    = $clog2(AHB_W / 8),
     parameter CW    = OW + 1
 ) (
-    // clock, synchronous reset, drop everything
+    // clock, synchronous reset, flush
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  flush,
     // configuration; a run starts
     input  wire [ `CFG_BITS-1:0] cfg,
     input  wire                  start,
-    // an inference is over; the configuration moves on
+    // an inference is over; the configuration advances
     input  wire                  inf_over,
     input  wire                  inf_next,
     // list channel of the DMAC
@@ -37,28 +37,28 @@ module list_reader #(
     input  wire                  list_valid,
     output wire                  list_ready,
     input  wire [`BEAT_BITS-1:0] list_beat,
-    // words to the decoder; a layer's last one was taken
+    // words to the decoder; the last word of a layer is popped
     output wire                  word_valid,
     input  wire                  word_take,
     output wire [          63:0] word,
     input  wire                  collected,
-    // a task-list run is on; the next inference's list is due or under way
+    // a task-list run is active; the next inference's list is due or requested
     output reg                   list_mode,
     output reg                   committed,
-    // layer that is being collected: its index, the last of the list, parity of its inference
+    // layer being collected: its index, the last of the list, parity of its inference
     output reg  [           9:0] index,
     output wire                  last,
     output reg                   parity,
-    // a layer was collected that is not that of the first inference, its index
+    // a collected layer differs from that of the first inference; its index
     output wire                  changed,
     output wire [           9:0] changed_index,
-    // the configuration has moved on
+    // the configuration has advanced
     output reg                   moved_on
 );
 
   localparam LEVEL_W = $clog2(8 + 2 * (AHB_W / 8) + 1);
 
-  reg        list_due;  // a list is to be requested; the one before is collected then
+  reg        list_due;  // a list is to be requested, after the previous one is collected
   reg        list_read;  // a list is being collected
 
   wire [9:0] list_len = cfg[`CFG_LIST_LEN];
@@ -85,15 +85,15 @@ module list_reader #(
       .take    (word_take ? 4'd8 : 4'd0)
   );
 
-  // 96 bytes a layer
+  // 96 bytes per layer
   assign list_req = {
     parity, 10'd0, {8'd0, list_len, 6'd0} + {9'd0, list_len, 5'd0}, cfg[`CFG_LIST_ADR]
   };
 
   // ---- lists
-  // The list is read and another inference follows. Not while the registers move on to the inference
-  // that begins: only then is it settled what follows that one. (In the cycle of inf_over itself either
-  // the list of the next inference is committed already, or no other one follows.)
+  // The list is read and another inference follows. Not while the registers advance to the inference that
+  // begins: only then is it settled whether one follows it. (In the cycle of inf_over itself either the
+  // list of the next inference is already committed, or no other one follows.)
   wire commit = list_mode && !committed && !list_read && !list_due && cfg[`CFG_MORE] && !moved_on;
   wire ask = list_due && !list_req_valid;
   wire asked = list_req_valid && list_req_ready;

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pixel_ctrl: requests the pixels of an inference, those of the next one ahead of time.
+// pixel_ctrl: requests the pixels of an inference, and prefetches those of the next one.
 //
-// How it works: two requests follow each other. The first goes to the DMAC, which reads the pixels
-// into the pixel FIFO: for a fresh inference at once, for the next one of a stream when ask_ok
-// allows it (docs/patent.md section 2, step 007). The second starts the pixel writer, when
-// place_free says that the input map's place in the AI RAM is no longer in use. A wide map of a 3x3
-// layer goes line by line (pixel_lines), and its layer begins with the first one. The registers keep
-// the address that was taken; the address of a prefetch becomes AI_PIX_ADR later. A layer that loads
-// its own map asks for it when its turn has come; prefetch_ctrl keeps the next inference away then.
-// The map stands in registers from its request on, so that what is computed of it is there before the load.
-// Handshake: begin_run and move_on are pulses; ready stays until take. pixel_req is valid/ready.
+// How it works: two requests follow each other. The first goes to the DMAC, which reads the pixels into the
+// pixel FIFO: for a fresh inference at once, for the next one of a stream when ask_ok allows it
+// (docs/patent.md section 2, step 007). The second starts the pixel writer, when place_free reports that
+// the input map's rows in the AI RAM are no longer in use. A wide map of a 3x3 layer is loaded line by line
+// (pixel_lines), and its layer begins with the first one. The registers hold the address in use; the
+// address of a prefetch becomes AI_PIX_ADR later. A layer that loads its own map requests it at the head of
+// the queue; prefetch_ctrl holds the next inference back meanwhile. The map is registered from its request
+// on, so that values derived from it are valid before the load.
+// Handshake: begin_run and move_on are pulses; ready is held until take. pixel_req is valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module pixel_ctrl (
-    // clock and synchronous reset; drop everything
+    // clock and synchronous reset; flush
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  flush,
     // descriptor of an inference's first layer, for a cycle or more
     input  wire                  first_valid,
     input  wire [`DESC_BITS-1:0] first_desc,
-    // the layer whose turn it is asks for its own map
+    // the current layer requests its own map
     input  wire                  layer_ask,
     input  wire [`DESC_BITS-1:0] layer_desc,
-    // a run begins; the next inference begins (AI_CFG has moved on)
+    // a run begins; the next inference begins (AI_CFG has advanced)
     input  wire                  begin_run,
     input  wire                  move_on,
-    // the next inference's pixels may be requested; the place of the input map is free
+    // the next inference's pixels may be requested; the rows of the input map are free
     input  wire                  ask_ok,
     input  wire                  place_free,
-    // where the pixels begin, a cycle after npix_take; those of a fetch from move_on on
+    // address of the pixels, one cycle after npix_take; without a prefetch, from move_on on
     input  wire [          31:0] taken_adr,
-    // the pixels are in the AI RAM, of a map by lines the first ones; the first layer takes them
+    // the pixels (of a map loaded by lines, the first ones) are in the AI RAM; the layer starts on them
     output wire                  ready,
     input  wire                  take,
-    // the map of the layer at work is not all there; lines of it that are
+    // the map of the current layer is incomplete; its lines that have arrived
     output wire                  loading,
     output reg  [           9:0] lines_there,
-    // AI_NPIX_ADR is taken for a prefetch
+    // AI_NPIX_ADR is sampled for a prefetch
     output wire                  npix_take,
     // pixel channel of the DMAC
     output wire                  pixel_req_valid,
@@ -54,21 +54,21 @@ module pixel_ctrl (
 );
 
   localparam [2:0] P_IDLE = 3'd0, P_ASK = 3'd1, P_PLACE = 3'd2, P_FILL = 3'd3, P_READY = 3'd4;
-  // a map of so many columns goes line by line where its layer takes longer than its way here
+  // maps from this width on are loaded line by line if their layer is slower than the load
   localparam [10:0] WIDE = 11'd64;
 
   reg  [            2:0] state;
-  reg                    due;  // pixels of the current inference are wanted
-  reg                    shaped;  // the map is known
-  // parity of the inference whose pixels are asked for: one request each, so it takes turns. The map
-  // may still be that of the inference before, which is the same
+  reg                    due;  // the current inference's pixels are due
+  reg                    shaped;  // the map's shape is known
+  // parity of the inference whose pixels are requested: it alternates, with one request each. The map may
+  // still be that of the previous inference, which is the same
   reg                    parity;
   reg                    parity_next;
-  // the map is that of a layer that asked
+  // the map is that of a layer that loads its own
   reg                    own;
   reg  [`SHAPE_BITS-1:0] first_shape;
-  reg  [`SHAPE_BITS-1:0] shape;  // what is asked for
-  reg                    part;  // the place fills line by line
+  reg  [`SHAPE_BITS-1:0] shape;  // the requested map
+  reg                    part;  // the map is loading line by line
   reg                    taken;  // the layer has begun with the first lines
 
   wire [`MOVES_BITS-1:0] moves = layer_desc[`DESC_MOVES];
@@ -108,7 +108,7 @@ module pixel_ctrl (
   wire [9:0] lines;
   wire [`REQ_BITS-1:0] line_req;
   wire [14:0] row;
-  // the map, less one where the writer wants it so: 1..9216 channels, 1..512 lines, 1..1024 wide
+  // the map, less one as the writer expects: 1..9216 channels, 1..512 lines, 1..1024 wide
   wire [13:0] chans_m1 = shape[`SHAPE_C] - 14'd1;
   wire [9:0] height_m1 = shape[`SHAPE_H] - 10'd1;
   wire [10:0] width_m1 = shape[`SHAPE_W] - 11'd1;
@@ -167,7 +167,7 @@ module pixel_ctrl (
     end
   end
 
-  // what stands only while it is used: whose map it is, from asks on
+  // valid only while in use: owner and shape of the map, from asks on
   always @(posedge clk) begin
     own         <= asks ? layer_now : own;
     shape       <= !asks ? shape : layer_now ? own_shape : first_shape;
@@ -177,7 +177,7 @@ module pixel_ctrl (
     first_shape <= first_valid ? new_shape : first_shape;
   end
 
-  // of a map by lines each line of a channel is a map
+  // when loading by lines, each line of a channel is a map
   always @(posedge clk) begin
     load_map[`MAP_BASE]      <= by_lines ? row : shape[`SHAPE_SRC];
     load_map[`MAP_WIDTH_M1]  <= width_m1[9:0];

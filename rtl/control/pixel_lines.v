@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pixel_lines: loads a map line by line, of each line all channels, so that its layer can begin early.
+// pixel_lines: loads a map line by line, each line with all channels, so that its layer can begin early.
 //
-// How it works: pixels lie in storage in c, y, x order. A request and a load are made for each line
-// of each channel: all channels of line 0, then those of line 1 and so on. Requests run ahead of the
-// loads as far as the channel of the DMAC takes them, at most one in two cycles: in between a register
-// finds out whether the next one is the last of a line. The bytes of a channel, lines times width, are
-// added up bit by bit before the first request. Maps are wider than 32 pixels: a channel a row.
-// Handshake: start is a pulse; shape stays until done. Requests are valid/ready. Loads begin with
-// allow, each waits for load_done of the one before; row is where the line begins. lines counts the
-// lines that are there, all channels of them, done comes with the last one.
+// How it works: pixels are in storage in c, y, x order. A request and a load are made for each line of each
+// channel: all channels of line 0, then those of line 1 and so on. Requests run ahead of the loads as far
+// as the channel of the DMAC accepts them, at most one in two cycles: in between a register detects whether
+// the next one is the last of a line. The bytes of a channel, lines times width, are added up bit by bit
+// before the first request. Maps are wider than 32 pixels: one channel per row.
+// Handshake: start is a pulse; shape is stable until done. Requests are valid/ready. Loads begin with
+// allow, each after load_done of the previous one; row is the first row of the line. lines counts the lines
+// that are loaded in all channels, done coincides with the last one.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,14 +19,14 @@ module pixel_lines (
     // clock, synchronous reset
     input  wire                   clk,
     input  wire                   rst,
-    // begin; the map, its channels and lines less one; first byte in the storage, whose transfer it is
+    // start; the map, its channels and lines less one; first byte in the storage, owner of the transfers
     input  wire                   start,
     input  wire [`SHAPE_BITS-1:0] shape,
     input  wire [           10:0] chans_m1,
     input  wire [            9:0] height_m1,
     input  wire [           31:0] adr,
     input  wire [`OWNER_BITS-1:0] owner,
-    // the place in the AI RAM is free
+    // the rows in the AI RAM are free
     input  wire                   allow,
     // pixel channel of the DMAC
     output reg                    req_valid,
@@ -36,7 +36,7 @@ module pixel_lines (
     output reg                    load_start,
     output reg  [           14:0] row,
     input  wire                   load_done,
-    // lines that are there; there is one; the last one is
+    // loaded lines; at least one; all
     output reg  [            9:0] lines,
     output reg                    there,
     output wire                   done
@@ -68,8 +68,8 @@ module pixel_lines (
     end
   end
 
-  // ---- requests: the next one, and where its line begins in channel 0
-  reg        asking;  // requests are left
+  // ---- requests: address of the next one, and of its line in channel 0
+  reg        asking;  // requests remain
   reg        ask_end;  // the next one is of the last channel
   reg        ask_last;  // ... of the last line
   reg [10:0] ask_c;
@@ -98,9 +98,9 @@ module pixel_lines (
     ask_line <= (start || (asked && ask_end)) ? (start ? adr : ask_next) : ask_line;
   end
 
-  // ---- loads: the line that is loaded, and the row where it begins in channel 0
+  // ---- loads: first row of the current one, and of its line in channel 0
   reg loading, waiting;
-  reg load_end, last_line;  // of the last channel, the last line; no load ends in two cycles
+  reg load_end, last_line;  // of the last channel, the last line; a load takes more than two cycles
   reg [10:0] load_c;
   reg [14:0] line_row;
   wire loaded = waiting && load_done;

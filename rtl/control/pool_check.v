@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pool_check: the window of a pooling task, as it is in the layer argument, and whether there can be
-// such a one.
+// pool_check: the window of a pooling task in the layer argument, and whether it is legal.
 //
-// How it works: word 6 is kept. Whether the sizes follow from the window is computed by layer_steps,
-// first for lines, then for pixels: it selects the direction. Padding is smaller than the window.
-// Handshake: take with the word; the outputs are stable from the next cycle on.
+// How it works: word 6 is stored. layer_steps checks the sizes against the window, first for lines, then
+// for columns: side selects the direction. Padding is smaller than the window.
+// Handshake: take strobes with the word; the outputs are stable from the next cycle on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -18,12 +17,11 @@ module pool_check (
     // word 6 of a layer argument
     input  wire                   take,
     input  wire [           63:0] word,
-    // it is a pooling task; its window; no such kind, or a window that cannot be
+    // the layer is a pooling task; its window; unknown kind or illegal window
     output wire                   pools,
     output reg  [`PTASK_BITS-1:0] window,
     output wire                   bad_window,
-    // one direction, 1: that of pixels: columns of padding on both sides, of the window less one, from
-    // one window to the next
+    // one direction (1: columns): padding on both sides, window less one, stride
     input  wire                   side,
     output wire [            3:0] pad,
     output wire [            3:0] kernel_m1,

@@ -2,23 +2,23 @@
 //
 // prefetch_ctrl: decides when the pixels of the next inference are requested.
 //
-// How it works: it follows the layers of an inference as they are decoded and as they run. In a
-// stream two conditions must hold: all reads of the present inference and those of the next one's
-// first layer are issued, and the computation is in the fully connected layers (in a network
-// without them, or with layers that load their own map: no later layer uses the input map's place or
-// loads). pixel_ctrl makes the request.
-// Handshake: pulses and levels; pixel_req is valid/ready, pix_ready stays until pix_take.
+// How it works: it tracks the layers of an inference as they are decoded and as they run. In a stream two
+// conditions must hold: all reads of the current inference and of the next one's first layer are issued,
+// and the computation is in the fully connected layers (in a network without them, or with layers that load
+// their own map: no later layer uses the input map's rows or loads a map). pixel_ctrl makes the request.
+// Handshake: pulses and levels; pixel_req is valid/ready, pix_ready is held until pix_take.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module prefetch_ctrl (
-    // clock, synchronous reset, drop everything
+    // clock, synchronous reset, flush
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  flush,
-    // a run begins; the next inference may follow, its list is under way; configuration moved on
+    // a run begins; the next inference may follow, its list is requested; the configuration advanced; an
+    // inference is over
     input  wire                  start,
     input  wire                  follows,
     input  wire                  moved_on,
@@ -26,22 +26,21 @@ module prefetch_ctrl (
     // layers of a task list as they are decoded, each for a cycle or more
     input  wire                  list_seen,
     input  wire [`DESC_BITS-1:0] d_desc,
-    // reads of a first layer are sent out
+    // the reads of a first layer are issued
     input  wire                  first_out,
-    // whether the layer at the head of the queue runs; this layer, zeros when there is none; its number
-    // in the next cycle
+    // the layer at the head of the queue runs; this layer (zeros without one); its index in the next cycle
     input  wire                  layer_runs,
     input  wire [`DESC_BITS-1:0] desc,
     input  wire [           9:0] next_index,
-    // pixels of the inference at work: in the AI RAM, taken by its first layer; the layer at the head
-    // of the queue asks for its own ones
+    // pixels of the current inference: in the AI RAM, its first layer starts on them; the layer at the head
+    // of the queue requests its own
     output wire                  pix_ready,
     input  wire                  pix_take,
     input  wire                  pix_ask,
-    // the map of the layer at work is not all there; lines of it that are
+    // the map of the current layer is incomplete; its lines that have arrived
     output wire                  pix_loading,
     output wire [           9:0] lines_there,
-    // address of the pixels requested last; AI_NPIX_ADR is taken for a prefetch
+    // address of the pixels requested last; AI_NPIX_ADR is sampled for a prefetch
     input  wire [          31:0] taken_adr,
     output wire                  npix_take,
     // a fully connected layer was reached
@@ -55,11 +54,11 @@ module prefetch_ctrl (
     input  wire                  load_done
 );
 
-  reg       inf_on;  // an inference is past its first start
-  reg [1:0] reads;  // inferences whose first layer's reads are sent out, from the one at work on
-  // fully connected layers: of the list that is decoded, of the whole list; layers that load
+  reg       inf_on;  // the first layer of an inference has started
+  reg [1:0] reads;  // inferences whose first layer's reads are issued, from the current one on
+  // fully connected layers: in the list being decoded, in the whole list; layers that load
   reg fc_any, has_fc, load_any, has_load;
-  reg [9:0] touch_idx, free_after;  // last layer that uses the input map's place, or loads a map
+  reg [9:0] touch_idx, free_after;  // last layer that uses the input map's rows, or loads a map
 
   wire fc_given = d_desc[`DESC_MODE] == `MODE_FC;
   wire fc_now = fc_given || (fc_any && !d_desc[`DESC_FIRST]);
@@ -67,7 +66,7 @@ module prefetch_ctrl (
   wire load_given = d_moves[`MOVES_LOAD];
   wire load_now = load_given || (load_any && !d_desc[`DESC_FIRST]);
   wire [9:0] touch_now = (load_given || d_desc[`DESC_TOUCH]) ? d_desc[`DESC_IDX] : touch_idx;
-  // A layer behind the last user of the place is at the head, and stands there until it is done. The last
+  // A layer after the last user of these rows is at the head, and stays there until it is done. The last
   // user is found with the first list of a run, many cycles before the pixels of a second inference.
   reg behind;
   wire place_free = !inf_on || behind;

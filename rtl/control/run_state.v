@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_state: what the controller is at, for the host and the storage, and what ends a run before its
-// time.
+// run_state: state of the controller, for the host and the storage, and the errors that end a run early.
 //
-// How it works: combinational, of what the other units of the controller report. error_ctrl decides which
-// failure takes effect, watchdog when nothing has moved for too long.
+// How it works: combinational, from the outputs of the controller's other units. error_ctrl decides which
+// failure takes effect, watchdog detects a stall.
 // Handshake: none; error is a pulse.
 `resetall
 `timescale 1ns / 1ps
@@ -17,12 +16,12 @@ module run_state (
     input  wire                     rst,
     input  wire [    `CFG_BITS-1:0] cfg,
     input  wire                     start,
-    // words: a task-list run, its layer; words of a list, of the host that count
+    // words: a task-list run, its layer; words of a list arrive, words of the host that are not discarded
     input  wire                     list_mode,
     input  wire [              9:0] list_index,
     input  wire                     list_comes,
     input  wire                     host_comes,
-    // decoder: it takes words, has none; a refused layer; a layer of a list that has changed
+    // decoder: it accepts words, is empty; a refused layer; a changed layer of a list
     input  wire                     dec_word_ready,
     input  wire                     dec_idle,
     input  wire                     dec_err,
@@ -30,10 +29,10 @@ module run_state (
     input  wire [              9:0] dec_err_index,
     input  wire                     list_changed,
     input  wire [              9:0] list_changed_index,
-    // dispatcher: layers that are decoded and not done; these, or requests and loads of theirs
+    // dispatcher: decoded layers are not done; the same, or their requests and loads
     input  wire                     layers_wait,
     input  wire                     layers_move,
-    // runner: the layer at work, what it does, pixels that still come; ends of layers, inferences
+    // runner: current layer, its state, pixels still loading; ends of layers, inferences
     input  wire                     idle,
     input  wire [   `DESC_BITS-1:0] desc,
     input  wire                     runs,
@@ -47,14 +46,14 @@ module run_state (
     input  wire                     fc_reached,
     input  wire                     reuse,
     input  wire                     hold,
-    // everything is being dropped; the array moves; storage port
+    // flush; progress of the array; storage port
     input  wire                     flush,
     input  wire                     moves,
     input  wire [`TRAFFIC_BITS-1:0] traffic,
     input  wire                     bus_err,
     input  wire [  `FAULT_BITS-1:0] bus_fault,
     input  wire [`WAITING_BITS-1:0] waiting,
-    // an error ends what is going on; a refused layer waits to be reported; do not wait for the bus
+    // a refusal ends the run; a failure ends it; a refused layer is pending; do not wait for the bus
     output wire                     refuse,
     output wire                     trouble,
     output wire                     refused,
@@ -64,7 +63,7 @@ module run_state (
     output wire [ `STATUS_BITS-1:0] status,
     output wire                     error,
     output wire [    `ERR_BITS-1:0] err,
-    // map that leaves
+    // map to unload
     input  wire [    `MAP_BITS-1:0] unload_map,
     output wire [ `UNLOAD_BITS-1:0] unload
 );
@@ -128,7 +127,8 @@ module run_state (
       .err(err)
   );
 
-  // words of an unfinished layer, and results that nobody takes, are for the host to move
+  // a device that waits for the host (words of an unfinished layer, reads of results) has no work of its
+  // own
   wire own_work = list_mode || layers_move || !dec_word_ready || !idle;
   watchdog u_watchdog (
       .clk(clk),

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// watchdog: ends a run in which nothing moves any more, and says what was waited for.
+// watchdog: ends a run without progress, and reports the reason for the stall.
 //
-// How it works: a counter of cycles without progress, while the device works and does not wait for
-// the host; a register finds out a cycle before that it gets to the limit.
-// At the limit stuck pulses, with what was waited for: the bus first, since everything
-// waits for it in the end; then what the controller waits for. While everything is being dropped
-// (flush) the same counter bounds the wait for the end of the bursts on the bus: at the limit, or
-// at once after stuck, give_up tells the DMAC to go on without the bus.
+// How it works: a counter of cycles without progress, while the device works and does not wait for the
+// host; a register detects one cycle ahead that it reaches the limit. At the limit stuck pulses, with the
+// reason: the bus first, since in the end everything waits for it; then the state of the controller. During
+// a flush the same counter bounds the wait for the end of the bursts on the bus: at the limit, or at once
+// after stuck, give_up makes the DMAC continue without the bus.
 // Handshake: stuck is a pulse that begins a flush; give_up is a level, for the flush only.
 `resetall
 `timescale 1ns / 1ps
@@ -18,18 +17,18 @@ module watchdog (
     // clock and synchronous reset
     input  wire                     clk,
     input  wire                     rst,
-    // cycles without progress; 0: none are too many, but a flush ends
+    // limit of cycles without progress; 0: none, except for a flush
     input  wire [             31:0] limit,
-    // the device works and does not wait for the host; something moved
+    // the device works and does not wait for the host; progress; flush
     input  wire                     works,
     input  wire                     progress,
     input  wire                     flush,
-    // what is waited for: bus, pixels, array, output
+    // reason for the stall: bus, pixels, array, output
     input  wire [`WAITING_BITS-1:0] waiting,
     input  wire                     waits_pixels,
     input  wire                     waits_array,
     input  wire                     waits_output,
-    // nothing moves, AI_ERR_INFO.waits; the bus is given up
+    // no progress, AI_ERR_INFO.waits; the bus is abandoned
     output reg                      stuck,
     output reg  [              2:0] waits,
     output reg                      give_up
@@ -39,7 +38,7 @@ module watchdog (
   localparam [31:0] FLUSH_LIMIT = 32'd65536;
 
   reg  [31:0] still;
-  reg         flushed;  // flush of the cycle before: the count begins anew with a flush
+  reg         flushed;  // flush of the previous cycle: a flush restarts the count
   reg  [31:0] most;
   reg         full;  // still >= most
   wire        counts = (works || flush) && !progress;

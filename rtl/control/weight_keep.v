@@ -4,9 +4,9 @@
 //
 // How it works: while the first inference of a stream is decoded, the rows that its layers need in
 // the weight buffer and in the parameter buffer are added up. As long as they fit, no row is
-// released (keep). When they no longer fit, keep falls before a loader could run out of room. Once
-// the whole list is decoded and fits, `reuse` tells the fetch side to skip weights and batch-norm
-// words of the following inferences, and the array to begin at the rows of the first one.
+// released (keep). When they no longer fit, keep falls before a loader runs out of room. Once
+// the whole list is decoded and fits, `reuse` makes the fetch side skip weights and batch-norm
+// words of the following inferences, and the array begin at the rows of the first one.
 // Handshake: none; `seen` is high while a descriptor is valid, `given` in the last of these
 // cycles.
 `resetall
@@ -21,7 +21,7 @@ module weight_keep #(
     parameter PAR_ROWS  = 2048 / N_Z,
     parameter ZW        = $clog2(N_Z)
 ) (
-    // clock, synchronous reset, drop everything
+    // clock, synchronous reset, flush
     input  wire                  clk,
     input  wire                  rst,
     input  wire                  flush,
@@ -33,12 +33,12 @@ module weight_keep #(
     input  wire                  seen,
     input  wire                  given,
     input  wire [`DESC_BITS-1:0] desc,
-    // nothing is released; what is decoded now has its weights in the buffer
+    // no row is released; the weights of the layer being decoded are in the buffer
     output reg                   keep,
     output reg                   reuse
 );
 
-  // sums stop at the limits: 16 bits of rows and a carry
+  // the limits bound the sums: 16 bits of rows and a carry
   localparam [16:0] W_LIMIT = WBUF_ROWS[16:0];
   localparam [16:0] P_LIMIT = PAR_ROWS[16:0];
 

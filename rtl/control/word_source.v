@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// word_source: gives the decoder its words, from the host or from a list.
+// word_source: supplies the decoder with layer words, from the host or from a list.
 //
-// How it works: outside task-list runs the words come from the host. After an error in host mode
-// they are discarded until the host acknowledges. Only whole layers are discarded, because words
-// carry no layer mark: an acknowledgement in the middle of a layer takes effect at its end. One in the
-// cycle in which the error is reported is of an error before: the code stays, and so does the hold.
-// While a start or a reset is pending the words wait: they belong to the time after it.
-// Handshake: arg and dec_word are valid/ready; list words go with list_take.
+// How it works: outside task-list runs the words come from the host. After an error in host mode they are
+// discarded until the host acknowledges. Only whole layers are discarded, because words carry no layer
+// mark: an acknowledgement in the middle of a layer takes effect at its end. One in the cycle in which the
+// error is reported refers to an earlier error: the code stays, and so does the hold. While a start or a
+// reset is pending the words wait: they belong to the time after it.
+// Handshake: arg and dec_word are valid/ready; list_take pops list words.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -17,10 +17,10 @@ module word_source (
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // everything is being dropped; commands of the host
+    // flush; commands of the host
     input  wire                  flush,
     input  wire [`HOST_BITS-1:0] host,
-    // layer words of the host; forget what was taken of an unfinished layer
+    // layer words of the host; arg_flush drops the words of an unfinished layer
     input  wire                  arg_valid,
     output wire                  arg_ready,
     input  wire [          63:0] arg_data,
@@ -30,14 +30,14 @@ module word_source (
     input  wire                  list_valid,
     input  wire [          63:0] list_word,
     output wire                  list_take,
-    // decoder: words, index of a host's layer, a layer was taken; the device works
+    // decoder: words, index of a host's layer, its last word is popped; the device is busy
     output wire                  dec_word_valid,
     input  wire                  dec_word_ready,
     output wire [          63:0] dec_word_data,
     output reg  [           9:0] host_index,
     input  wire                  collected,
     input  wire                  busy,
-    // a refused layer waits to be reported; an error ends what is going on; it is reported
+    // a refused layer is pending; an error ends the run; it is reported
     input  wire                  refused,
     input  wire                  ends,
     input  wire                  error,
@@ -47,14 +47,14 @@ module word_source (
 
   localparam [3:0] LAST_WORD = 4'd11;
 
-  reg  [3:0] arg_word;  // words of the host's layer taken so far
+  reg  [3:0] arg_word;  // words of the host's layer popped so far
   reg        ack_seen;
 
   wire       start = host[`HOST_START];
   wire       soft_reset = host[`HOST_SOFT_RESET];
   wire       ack_now = (host[`HOST_ACK] && !error) || start;
 
-  // in the cycle in which the hold ends no word is discarded any more
+  // no word is discarded in the cycle in which the hold ends
   wire       unhold = arg_word == 4'd0 && (ack_now || ack_seen);
   wire       skip = (hold || flush) && !list_mode;
   wire       arg_pop = arg_valid && arg_ready;

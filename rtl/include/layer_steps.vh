@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of the columns of layer_steps' table: a bit for each operand, result and check; registers of
-// the file have their number above the bits of the other operands.
+// Names of the columns of layer_steps' table: one bit per operand, result and check; registers of the file
+// have their number above the bits of the other operands.
 
-// operands, and where the result goes in the file: width, a register of the file is meant, its number
+// operands, and destination in the file: width, flag of a register of the file, its number
 `define STEP_OPERAND_BITS 28
 `define STEP_FILE 27
 `define STEP_NUMBER 26:23
@@ -49,8 +49,8 @@
 `define RIGHT_NINTH_LONG 28'h0004000  // 2^21 / 9: exact below 2^21
 `define RIGHT_S 28'h0008000  // reduction steps
 `define RIGHT_EIGHT 28'h0010000  // 8
-`define RIGHT_REM 28'h0020000  // rest of the last division by nine
-`define RIGHT_PART 28'h0040000  // a row that is not full
+`define RIGHT_REM 28'h0020000  // remainder of the last division by nine
+`define RIGHT_PART 28'h0040000  // a partial row
 `define RIGHT_PAD 28'h0080000  // padding on both sides of a window's map
 `define RIGHT_KERNEL 28'h0100000  // size of a window less one
 `define RIGHT_STRIDE 28'h0200000  // from one window to the next
@@ -64,17 +64,17 @@
 `define T_OUT_GROUPS 28'ha000000  // channel groups of the output less one
 `define T_OUT_OWN 28'ha800000  // rows of one of them
 `define T_ROWS 28'hb000000  // rows of a map; room for steps of a window
-`define T_IN_END 28'hb800000  // row behind the input
-`define T_IN_END2 28'hc000000  // ... behind the second map
+`define T_IN_END 28'hb800000  // row after the input
+`define T_IN_END2 28'hc000000  // ... after the second map
 `define T_UNIT 28'hc800000  // bytes of an output channel's weights
 `define T_BLOCK 28'hd000000  // rows of the weight buffer for a block
 `define T_DST 28'hd800000  // first row of the output
-`define T_STOP 28'he000000  // row behind the output
+`define T_STOP 28'he000000  // row after the output
 `define T_REST 28'he800000  // channels of the last load less one
-`define T_LO 28'hf000000  // place of the pixels: first row
-`define T_HI 28'hf800000  // ... row behind it
+`define T_LO 28'hf000000  // location of the pixels: first row
+`define T_HI 28'hf800000  // ... row after it
 
-// what is done: a product, or the left operand passed on, the right one inverted, a carry in
+// operation: product, or the left operand passed on, the right one inverted, a carry in
 `define STEP_WHAT_BITS 4
 `define STEP_MUL 3
 `define STEP_PASS 2
@@ -91,37 +91,37 @@
 `define STEP_RESULT_BITS 18
 `define NO_RESULT 18'd0
 `define TO_INB 18'h00001  // bytes of the input map
-`define TO_REM 18'h00002  // rest of a division by nine, of the channels
+`define TO_REM 18'h00002  // remainder of a division by nine, of the channels
 `define TO_REM_FC 18'h00004  // ... of the right operand
 `define TO_S 18'h00008  // reduction steps
 `define TO_G 18'h00010  // groups of output channels
-`define TO_ICS 18'h00020  // rows a channel group of the input, unless words say so
-`define TO_OCS 18'h00040  // ... of the output
+`define TO_ICS 18'h00020  // rows per channel group of the input, unless word 7 gives them
+`define TO_OCS 18'h00040  // ... of the output, word 8
 `define TO_BELOW 18'h00080  // the left operand is below the right one
 `define TO_BELOW_TOO 18'h00100  // ... and was before
-`define TO_TOUCH 18'h00200  // the place of the pixels is met
-`define TO_BEHIND 18'h00400  // groups of the output are no farther apart
+`define TO_TOUCH 18'h00200  // overlap with the pixels
+`define TO_BEHIND 18'h00400  // groups of the output are no farther apart than those of the input
 `define TO_WLEN 18'h00800  // bytes of a load
 `define TO_WLAST 18'h01000  // bytes of the last load
 `define TO_ADDC 18'h02000  // constant term, low half
 `define TO_ADDC_HIGH 18'h04000  // ... high half
 `define TO_WROWS 18'h08000  // rows of the weight buffer for all weights
 `define TO_B 18'h10000  // groups of a block: the row repeats while it grows
-`define TO_SIDE 18'h20000  // windows' columns follow
+`define TO_SIDE 18'h20000  // columns of the windows follow
 
-// checks: what is refused
+// checks: violations
 `define STEP_CHECK_BITS 15
 `define NO_CHECK 15'd0
-`define CHECK_NEAR_IN 15'h0001  // channel groups of the input lie on each other
+`define CHECK_NEAR_IN 15'h0001  // channel groups of the input overlap
 `define CHECK_NEAR_OUT 15'h0002  // ... of the output
-`define CHECK_SPAN 15'h0004  // more rows than can be counted
-`define CHECK_LIMIT 15'h0008  // a map ends behind the AI RAM
-`define CHECK_MEET 15'h0010  // the output meets an input
+`define CHECK_SPAN 15'h0004  // the row count overflows
+`define CHECK_LIMIT 15'h0008  // a map ends beyond the AI RAM
+`define CHECK_MEET 15'h0010  // the output overlaps an input
 `define CHECK_FEW 15'h0020  // the last load has no channel
-`define CHECK_OVER 15'h0040  // ... has more than another one
+`define CHECK_OVER 15'h0040  // ... has more than the others
 `define CHECK_HUGE 15'h0080  // a neuron has more weights than a load
 `define CHECK_LONG 15'h0100  // a load is longer than para_size
-`define CHECK_KEPT_END 15'h0200  // kept weights end behind the AI RAM
+`define CHECK_KEPT_END 15'h0200  // kept weights end beyond the AI RAM
 `define CHECK_ROOM 15'h0400  // a group does not fit the weight buffer
 `define CHECK_ROOM_DW 15'h0800  // ... the weights of a depthwise layer
 `define CHECK_WINDOW 15'h1000  // a window is larger than its map
