@@ -3,11 +3,11 @@
 // openkpu_core: the data path from the AI RAM through the MAC array and back.
 //
 // How it works: the tile buffer fetches operands, the sequencer issues work on them, the MAC stage
-// multiplies and adds up, the post lanes make bytes of the sums, and the output stage pools these
-// and writes them into the AI RAM. The weight buffer takes weights and tables of later layers. Pooling
-// and products of float16 matrices are the work of side_tasks, to which the array lends multipliers.
-// Handshake: start with the descriptor of a layer, seq_done when all work was issued, idle when
-// its last byte is written. Streams from the DMAC are valid/ready.
+// multiplies and accumulates, the post lanes convert the sums to bytes, and the output stage pools these
+// and writes them into the AI RAM. The weight buffer is loaded with weights and tables of later layers.
+// side_tasks executes pooling tasks and products of float16 matrices, with multipliers lent by the array.
+// Handshake: start with the descriptor of a layer, seq_done when all work is issued, idle when its last
+// byte is written. Streams from the DMAC are valid/ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -25,20 +25,21 @@ module openkpu_core #(
     // rows of the tile buffer and the weight buffer
     parameter TILE_ROWS    = 32,
     parameter WBUF_ROWS    = 1024,
-    // channels whose parameters there is room for
+    // channels whose parameters fit
     parameter PARAM_CHANS  = 2048,
-    // windows of a pooling task that are divided at a time
+    // windows of a pooling task divided in parallel
     parameter POOL_LANES   = 4,
-    // products of float16 matrices at a time; kept: weights in the AI RAM, sums of 32 bits; flat maps
+    // products of float16 matrices in parallel; 1: weights may be kept in the AI RAM; bytes 1 to 3 of
+    // 32-bit sums leave while the array continues; narrow maps are computed as one line
     parameter FP16_LANES   = 0,
     parameter KEEP_WEIGHTS = 0,
     parameter SUM_PLANES   = 0,
     parameter FLAT_MAPS    = 0,
-    // sums that share a post lane; zero points from memories, bits of a multiplier's operand
+    // sums that share a post lane; 1: zero points from memories; bits of a multiplier's wide operand
     parameter POST_SHARE   = 1,
     parameter POST_TABLES  = 0,
     parameter MUL_BITS     = 18,
-    // bytes of a word of the memory path, cycles from a grant to its data; bytes of the tile buffer's
+    // bytes of a memory-path word, cycles from a grant to its data; bytes of a tile-buffer word
     parameter PATH         = 64,
     parameter READ         = 1,
     parameter TILE_W       = (PATH > 64) ? 64 : PATH,
@@ -52,9 +53,9 @@ module openkpu_core #(
     // clock and synchronous reset
     input  wire                      clk,
     input  wire                      rst,
-    // empties the core, as the reset does
+    // flush: empties the core, as the reset does
     input  wire                      flush,
-    // layer for the array, its parameter rows and what a stream keeps; lines of its map that are there
+    // layer for the array, available lines of its map, parameter rows and weights kept by a stream
     input  wire                      start,
     input  wire [    `DESC_BITS-1:0] desc,
     input  wire [               9:0] lines_there,
@@ -67,7 +68,7 @@ module openkpu_core #(
     input  wire                      param_load_start,
     output wire                      param_load_busy,
     input  wire [    `DESC_BITS-1:0] load_desc,
-    // weight stream, of kept weights, bias stream
+    // weight stream, stream of kept weights, bias stream
     input  wire                      weight_valid,
     output wire                      weight_ready,
     input  wire [    `BEAT_BITS-1:0] weight_beat,
@@ -85,7 +86,7 @@ module openkpu_core #(
     output wire                      writeback_req,
     output wire [`ROWWRITE_BITS-1:0] writeback,
     input  wire                      writeback_gnt,
-    // for the counters
+    // activity, for the performance counters
     output wire [    `WORK_BITS-1:0] work
 );
 
@@ -93,18 +94,19 @@ module openkpu_core #(
   localparam TW = $clog2(TILE_ROWS) + 2, WA = $clog2(WBUF_ROWS), WW = WA + 2;
   localparam TA = TW + 4 - $clog2((TILE_W > 64) ? 64 : TILE_W);
   localparam PAW = $clog2(PARAM_CHANS / N_Z), XW = 29;
-  localparam PMW = `JOB_BITS + 7;  // what passes the post lanes with a group: place, end, position
+  localparam PMW = `JOB_BITS + 7;  // sideband of a group in the post lanes: job, end, position
 
-  // columns of float16 products at a time, at most; columns, rows
+  // float16 products in parallel: maximum of columns; columns, rows
   localparam FMOST = (PATH > 64) ? 32 : PATH / 2;
   localparam FCOLS = (FP16_LANES == 0) ? 1 : (FP16_LANES < FMOST) ? FP16_LANES : FMOST;
   localparam FROWS = (FP16_LANES == 0) ? 1 : FP16_LANES / FCOLS;
 
-  // a register, as a flush comes from afar; it lasts some cycles, and nothing starts for some behind it
+  // registered because of the long route of flush, which lasts some cycles; nothing starts for some cycles
+  // after it
   reg clear;
   always @(posedge clk) clear <= rst || flush;
 
-  // ---- layer, as the array sees it
+  // ---- layer of the array
   wire [`DESC_BITS-1:0] array_desc, late_desc;
   wire [2:0] swl;
   wire array_start, array_done, one_bank, by_chan, by_lane, signed_out, out32;
@@ -129,7 +131,7 @@ module openkpu_core #(
   wire [`SEGMENT_BITS-1:0] table_data;
   wire [N_Z*71-1:0] param_bn;
   wire [N_Z*36-1:0] param_kc;
-  // ---- MAC stage, multipliers that it lends
+  // ---- MAC stage, multipliers lent to side_tasks
   wire param_re, sum_valid, sum_end, mac_idle, lend_valid;
   wire [PAW-1:0] param_row;
   wire [L*36-1:0] sum;

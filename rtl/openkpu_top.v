@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// openkpu_top: the CNN coprocessor, an AHB slave for the host and an AHB master for the storage.
+// openkpu_top: the CNN coprocessor, with an AHB slave for the host and an AHB master for the storage.
 //
-// How it works: the host port holds the registers and gives the host access to the AI RAM. The
-// controller takes layers from the host or from a task list in storage, requests their weights,
-// parameters and tables ahead of time, and runs them one after the other. The storage port connects
-// to the bus; the data cache holds the AI RAM and moves maps between it and the bus; the core
-// computes a layer from AI RAM to AI RAM.
+// How it works: the host port holds the registers and gives the host access to the AI RAM. The controller
+// accepts layers from the host or from a task list in storage, prefetches their weights, parameters and tables,
+// and runs them one by one. The storage port connects to the bus; the data cache holds the AI RAM and moves maps
+// between it and the bus; the core computes a layer from AI RAM to AI RAM.
 // Handshake: AMBA 2.0 AHB on both ports; irq is a level.
 `resetall
 `timescale 1ns / 1ps
@@ -17,34 +16,36 @@ module openkpu_top #(
     // array: pixels, output channels (the reduction is nine wide)
     parameter N_Y             = 4,
     parameter N_Z             = 4,
-    // data width of the master (32, 64 or 128); 64-byte rows of the AI RAM
+    // data width of the master: 32, 64 or 128
     parameter AHB_W           = 32,
+    // 64-byte rows of the AI RAM
     parameter AI_RAM_ROWS     = 32768,
     // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
     parameter WBUF_ROWS       = 1024,
     parameter WEIGHT_BITS     = 16,
-    // channels whose parameters there is room for: 1024, or 2048 for those of the next layers, too
+    // channels whose parameters fit: 1024, or 2048 to hold those of the next layers, too
     parameter PARAM_CHANS     = 2048,
     // entries of the tile buffer
     parameter TILE_ROWS       = 32,
     // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
-    // windows of a pooling task that are divided at a time: 1, 2, 4, 8; 0: no pooling tasks
+    // windows of a pooling task divided in parallel: 1, 2, 4, 8; 0: no pooling tasks
     parameter POOL_LANES      = 4,
-    // products of float16 matrices at a time: a power of two from 4 on; 0: no such tasks
+    // products of float16 matrices in parallel: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
-    // 1: weights may be kept in the AI RAM; narrow maps of 1x1 layers are computed as one line
+    // 1: weights may be kept in the AI RAM
     parameter KEEP_WEIGHTS    = 0,
+    // 1: narrow maps of 1x1 layers are computed as one line
     parameter FLAT_MAPS       = 0,
-    // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on; sums may leave as 32 bits
-    // (products of integer matrices), 0: no such layers
+    // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
     parameter SUM_PLANES      = 0,
+    // 1: sums may be output as 32 bits (products of integer matrices); 0: no such layers
     parameter OUT32           = 1,
-    // 1: post lanes look zero points up in memories, two multipliers less a lane; bits of a wide
-    // number that a post lane's multiplier takes beside 18: 18, or 17 for a DSP48
+    // 1: post lanes look zero points up in memories, which saves two multipliers per lane
     parameter POST_TABLES     = 0,
+    // bits of the wide operand of a post lane's multiplier (the other one has 18): 18, or 17 for a DSP48
     parameter MUL_BITS        = 18,
-    // bytes that the memory path moves in a cycle: 16, 32, 64 or 128
+    // bytes per cycle of the memory path: 16, 32, 64 or 128
     parameter PATH            = 64,
     // depths of the FIFOs, in bus words
     parameter PIX_FIFO_DEPTH  = 64,
@@ -52,11 +53,11 @@ module openkpu_top #(
     parameter BIAS_FIFO_DEPTH = 32,
     // rounding of the activation: 0 nncase, 1 v01, 2 trunc
     parameter ROUNDING        = 0,
-    // 1: operands of gated multiplications do not toggle; performance counters, 0: that of finished
-    // inferences alone
+    // 1: operands of gated multiplications do not toggle
     parameter GATE            = 1,
+    // 1: performance counters; 0: only the counter of finished inferences
     parameter PERF            = 1,
-    // 1: the slave takes privileged writes only
+    // 1: the slave accepts privileged writes only
     parameter PRIVILEGED      = 0
 ) (
     // clock and synchronous reset
@@ -96,13 +97,12 @@ module openkpu_top #(
 );
 
   localparam PRW = `PROW_BITS, OW = $clog2(AHB_W / 8), CW = OW + 1, PB = $clog2(PATH);
-  // what the tile buffer gives: what a depthwise layer takes, 8 bytes at least; words are parts of 64 bytes
+  // tile buffer: bytes per cycle, those of a depthwise layer and at least 8; a word has at most 64 bytes
   localparam integer LANES = N_Y * N_Z, TILE_MIN = (LANES < 8) ? 8 : LANES;
   localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH;
   localparam integer TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
-  // a few lanes: maps are moved in pieces of four bytes, and the AI RAM has registers on both sides
+  // few lanes: maps move in pieces of four bytes, and the AI RAM has registers on both sides
   localparam integer NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16) ? 1 : 0, READ = (NARROW != 0) ? 3 : 1;
-
   // ---- host port: configuration, layer words, results, window
   wire [`CFG_BITS-1:0] cfg;
   wire [`HOST_BITS-1:0] host;
