@@ -85,9 +85,9 @@
 `define ERROR_BAD_ADDR 8'd2  // A map reaches beyond the AI RAM.
 `define ERROR_BAD_POOL 8'd3  // Unknown pool_type, or one that the layer cannot have.
 `define ERROR_BAD_KERNEL 8'd4  // Unknown kernel_type.
-`define ERROR_BAD_WEIGHTS 8'd5  // Weight loads that do not cover the layer, or that no buffer holds.
+`define ERROR_BAD_WEIGHTS 8'd5  // Weight loads that do not cover the layer, or do not fit the weight buffer.
 `define ERROR_BAD_FLAGS 8'd6  // Flags that exclude each other.
-`define ERROR_BUS_ERROR 8'd7  // An ERROR answer on the master port.
+`define ERROR_BUS_ERROR 8'd7  // An ERROR response on the master port.
 `define ERROR_FIFO_OVERRUN 8'd8  // A layer was pushed without room for it.
 `define ERROR_START_BUSY 8'd9  // A start while the device was busy.
 `define ERROR_FIFO_UNDERRUN 8'd10  // fifo_data_out was read while it was empty.
