@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// accumulator: adds up the reduction steps of a stripe and hands on the sums of the last one.
+// accumulator: adds up the reduction steps of a stripe and outputs the sums of the last one.
 //
-// How it works: each lane has 64 / N_Y sums of 36 bits; 36 bits are enough because alu is defined
-// modulo 2^36. Each pixel has a sum of gated pixels of 29 bits, for a fully connected layer may
-// add up 2 MiB of them (2^21 * 255). The first step of a group overwrites. What the last step adds
-// up goes to the post lanes as well, so that no second bank has to be drained. Depthwise sums need
-// one step only, which is the first and the last. With SUM_PLANES finished sums of 32 bits are kept
-// too: their other bytes leave from sum_planes while the next group's steps are added up.
-// The layer's bit by_lane has a register here: a layer's description changes only while no sum is under
-// way, so the register is settled before the first one.
-// Handshake: none, the post lanes never wait. The sequencer makes the last step's issues when
-// the group's parameters, the table and room in the collector are there.
+// How it works: each lane has 64 / N_Y sums of 36 bits; 36 bits are enough because alu is defined modulo
+// 2^36. Each pixel has a sum of gated pixels of 29 bits, because a fully connected layer may add up 2 MiB of
+// them (2^21 * 255). The first step of a group overwrites. The result of the last step goes directly to the
+// post lanes, so that no second bank has to be drained. Depthwise sums need one step only, which is both
+// first and last. With SUM_PLANES finished sums of 32 bits are also stored: their other bytes leave from
+// sum_planes while the next group's steps are added up. by_lane is registered here: it changes only while no
+// sum is in flight, so the register is settled before the first one.
+// Handshake: none, the post lanes never stall. The sequencer makes the last step's issues when the group's
+// parameters, the table and room in the collector are available.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -26,7 +25,7 @@ module accumulator #(
     parameter MW = 64,
     // width of the sum of pixels
     parameter XW = 29,
-    // 1: finished sums can leave once more
+    // 1: finished sums can leave again
     parameter SUM_PLANES = 0,
     // lanes
     parameter L = N_Y * N_Z
@@ -34,14 +33,14 @@ module accumulator #(
     // clock and synchronous reset
     input  wire            clk,
     input  wire            rst,
-    // layer: every step is a first and a last one, lanes have pixels of their own; stands still from
-    // a cycle before the first in_valid of a layer to the last one
+    // layer: every step is both first and last, each lane has its own pixel; stable from a cycle before the
+    // first in_valid of a layer to the last one
     input  wire            by_lane,
-    // layer: finished sums are kept; those of the next place leave once more
+    // layer: finished sums are kept; the next kept sums leave again
     input  wire            keeps,
     input  wire            in_again,
-    // the step of the next cycle is a first one; sums of the array with the issue they belong to: place of
-    // the sums, step, end of the group, position in the 64-pixel row, description of the group
+    // the next cycle has a first step; sums of the array with their issue: index of the sums, last step, end
+    // of the group, position in the 64-pixel row, description of the group
     input  wire            next_first,
     input  wire            in_valid,
     input  wire [L*PW-1:0] in_psum,
@@ -51,7 +50,7 @@ module accumulator #(
     input  wire            in_end,
     input  wire [     5:0] in_pos,
     input  wire [  MW-1:0] in_meta,
-    // to the post lanes: sums, position, last of the group, its description; byte of kept sums
+    // to the post lanes: sums, position, last of the group, its description; index of the byte of kept sums
     output reg             out_valid,
     output reg  [L*36-1:0] out_sum,
     output reg  [L*XW-1:0] out_xsum,
@@ -69,7 +68,7 @@ module accumulator #(
   localparam SUMS = 36 * L;
   localparam WIDTH = SUMS + XW * N_Y;
 
-  // registers, for they reach every sum
+  // registered, because they reach every sum
   reg direct, fresh;
   always @(posedge clk) begin
     direct <= by_lane;
@@ -164,7 +163,7 @@ module accumulator #(
       out_plane <= plane;
       out_sum   <= leaving[SUMS-1:0];
       for (k = 0; k < L; k = k + 1) begin
-        // a lane of another kernel module differs in a depthwise layer only, and only in twelve bits
+        // lanes of other kernel modules differ in depthwise layers only, and only in twelve bits
         out_xsum[XW*k+:XW] <= (k < N_Y) ? leaving[SUMS+XW*(k%N_Y)+:XW] :
             {{(XW - 12) {1'b0}}, direct ? in_xsum[12*k+:12] : leaving[SUMS+XW*(k%N_Y)+:12]};
       end

@@ -2,15 +2,14 @@
 //
 // mac_array: N_Z kernel modules of N_Y submodules of nine sign-gated units.
 //
-// How it works: a submodule is a cascade of nine units, the reduction of one pixel; the submodules of
-// a kernel module share their weights, those of one output channel. Operands arrive column by
-// column: column t carries, for each lane z*N_Y + y, a pixel with its valid, and for each kernel
-// module z a weight, t cycles after column 0. In a convolution the lanes of all kernel modules
-// carry the same N_Y pixels and each kernel module has weights of its own; in a depthwise layer every
-// lane carries a pixel of its own. In element-wise layers unit OWN can multiply by a byte of its lane,
-// and the last two units can choose between the sum of those before and their own product, which both
-// make then (see mac_unit).
-// The sums leave eleven cycles after column 0 was presented.
+// How it works: a submodule is a cascade of nine units, the reduction of one pixel; the submodules of a
+// kernel module share their weights, those of one output channel. Operands arrive column by column: column t
+// carries, for each lane z*N_Y + y, a pixel with its valid, and for each kernel module z a weight, t cycles
+// after column 0. In a convolution the lanes of all kernel modules carry the same N_Y pixels and each kernel
+// module has its own weights; in a depthwise layer each lane carries its own pixel. In element-wise layers
+// unit OWN can multiply by a byte of its lane, and the last two units can choose between the sum of the
+// previous units and their own product, which both compute (see mac_unit). The sums leave eleven cycles after
+// column 0 was applied.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps
@@ -26,7 +25,7 @@ module mac_array #(
     parameter PW = WEIGHT_BITS + 12,
     // operand gating, see mac_unit
     parameter GATE = 1,
-    // 1: products are shown, see mac_unit
+    // 1: products are output, see mac_unit
     parameter TAP = 0
 ) (
     // clock and synchronous reset
@@ -38,24 +37,24 @@ module mac_array #(
     input  wire [9*N_Z*WEIGHT_BITS-1:0] weight,
     // pixels are signed
     input  wire                         sgn,
-    // element-wise layer: choice of the last two units (see mac_unit); operands of each lane, zero unless
-    // it multiplies: the weights of unit OWN are zero then
+    // element-wise layer: choice of the last two units (see mac_unit); operands of each lane, zero unless the
+    // layer multiplies: the weights of unit OWN are zero then
     input  wire                         best,
     input  wire                         least,
     input  wire [        N_Y*N_Z*8-1:0] own,
     // sums of each lane
     output reg  [       N_Y*N_Z*PW-1:0] psum,
     output reg  [       N_Y*N_Z*12-1:0] xsum,
-    // lower bits of the products, those of a lane together
+    // lower bits of the products, grouped by lane
     output wire [     N_Y*N_Z*9*19-1:0] product
 );
 
   localparam L = N_Y * N_Z;
   localparam N_X = 9;  // a cascade: nine taps, or nine channels
-  localparam OWN = 6;  // unit with an operand of the lane's own
-  localparam CHOOSES = 7;  // unit that subtracts, in front of the last one
+  localparam OWN = 6;  // unit with an operand per lane
+  localparam CHOOSES = 7;  // unit that subtracts, before the last one
 
-  // columns first, then units: with each column its own units are evaluated, no others
+  // columns first, then units: a change of a column evaluates its own units only
   genvar t, y, z;
   generate
     for (t = 0; t < N_X; t = t + 1) begin : g_column
@@ -108,7 +107,7 @@ module mac_array #(
               .shown   (product[(LANE*N_X+t)*19+:19])
           );
         end
-        // into a variable: Icarus passes on a net of slices bit by bit, to each of its readers
+        // a variable: Icarus propagates a net of slices bit by bit, to each of its readers
         always @* psum[LANE*PW+:PW] = g_unit[N_X-1].psum_out;
         always @* xsum[LANE*12+:12] = g_unit[N_X-1].xsum_out;
       end

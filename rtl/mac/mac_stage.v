@@ -2,21 +2,21 @@
 //
 // mac_stage: operands, the sign-gated MAC array and its accumulators.
 //
-// How it works: each of nine instances of operand_column selects from a tile word and a weight row
-// what its units multiply; mac_array adds the products up along the columns. The tag of an issue
-// waits in mac_tags for its sums, which are added up in the accumulators; those of a group's last step
-// leave, with SUM_PLANES once more for each of the other bytes of 32-bit sums. With FP16_LANES
-// units are lent to fp16_task, by fp16_share, while its layers are at work.
-// Handshake: a fixed pipeline, a cycle behind the memories' read enables. Parameters are read
-// (param_re) a cycle before out_valid.
+// How it works: each of nine instances of operand_column selects the operands of its units from a tile word
+// and a weight row; mac_array adds up the products along the columns. The tag of an issue is delayed in
+// mac_tags until its sums arrive, which are added up in the accumulators; those of a group's last step leave,
+// with SUM_PLANES again for each of the other bytes of 32-bit sums. With FP16_LANES units are lent to
+// fp16_task, through fp16_share, during its layers.
+// Handshake: a fixed pipeline, a cycle after the memories' read enables. Parameters are read (param_re) a
+// cycle before out_valid.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module mac_stage #(
-    // array: pixels and output channels; bits of a weight, bytes of a tile word, channels whose
-    // parameters there is room for, 1: operands of gated products are still
+    // array: pixels and output channels; bits of a weight, bytes of a tile word, channels whose parameters
+    // fit, 1: operands of gated products do not toggle
     parameter N_Y         = 4,
     parameter N_Z         = 4,
     parameter WEIGHT_BITS = 16,
@@ -27,11 +27,11 @@ module mac_stage #(
     parameter FP16_LANES  = 0,
     parameter FP16_COLS   = 1,
     parameter FP16_ROWS   = 1,
-    // 1: finished sums can leave once more
+    // 1: finished sums can leave again
     parameter SUM_PLANES  = 0,
     // width of a parameter row counter
     parameter PRW         = `PROW_BITS,
-    // derived, not to be set: lanes, widths of a bank number, a parameter row, the sum of pixels
+    // derived, not to be set: lanes, widths of a bank index, a parameter row, the sum of pixels
     parameter L           = N_Y * N_Z,
     parameter ZW          = $clog2(N_Z),
     parameter PAW         = $clog2(PARAM_CHANS / N_Z),
@@ -54,18 +54,18 @@ module mac_stage #(
     input  wire [         8*TILE_W-1:0] row_7,
     input  wire [         8*TILE_W-1:0] row_8,
     input  wire [9*N_Z*WEIGHT_BITS-1:0] weights,
-    // mantissas of a product of float16 matrices, and what becomes of them
+    // mantissas of a product of float16 matrices, and their products
     input  wire                         lend_valid,
     input  wire [     11*FP16_ROWS-1:0] lend_a,
     input  wire [     11*FP16_COLS-1:0] lend_b,
     output wire [    33*FP16_LANES+0:0] products,
-    // an issue was made, with its tag; bit 1: the next of the kept sums leave once more
+    // an issue was made, with its tag; bit 1: the next kept sums leave again
     input  wire [                  1:0] issued,
     input  wire [        `TAG_BITS-1:0] issue_tag,
     // parameters of the group that leaves
     output wire                         param_re,
     output wire [              PAW-1:0] param_row,
-    // to the post lanes: sums, sums of pixels, position in the stripe, end of the group, its place
+    // to the post lanes: sums, sums of pixels, position in the stripe, end of the group, its bank and job
     output wire                         out_valid,
     output wire [             L*36-1:0] out_sum,
     output wire [             L*XW-1:0] out_xsum,
@@ -73,7 +73,7 @@ module mac_stage #(
     output wire                         out_end,
     output wire [               ZW-1:0] out_bank,
     output wire [        `JOB_BITS-1:0] out_job,
-    // no sums here
+    // no sums in flight
     output wire                         idle,
     // multiplications of each column in this cycle: issued, gated
     output wire [                 71:0] macs_issued,
@@ -83,8 +83,8 @@ module mac_stage #(
   localparam N_X = 9;  // columns: nine taps, or nine channels
   localparam PW = WEIGHT_BITS + 12;  // 9 * 255 * (2^WEIGHT_BITS - 1) and a sign
 
-  // of the layer, in registers: they reach every operand, and stand still from the cycle before the
-  // layer's first one on
+  // fields of the layer, registered because they reach every operand; stable from the cycle before the
+  // layer's first operand on
   wire [1:0] mode = desc[`DESC_MODE];
   wire [1:0] operation = desc[`DESC_EWOP];
   wire dwrow_mode = mode == `MODE_DWROW;
@@ -130,7 +130,7 @@ module mac_stage #(
       wire [7:0] issued_t;
       wire [7:0] gated_t;
       wire unused_taps = &{1'b0, taps};
-      // the choice of an element-wise layer is made of the pixel of the last column twice
+      // the choice of an element-wise layer uses the pixel of the last column twice
       wire twice = t == 7 && best && taps[8];
       operand_column #(
           .N_Y        (N_Y),
@@ -171,7 +171,7 @@ module mac_stage #(
     end
   endgenerate
 
-  // whole vectors in one assignment each
+  // each vector in a single assignment
   wire [9*L-1:0] op_valid;
   wire [9*L*8-1:0] op_pixel;
   wire [9*N_Z*WEIGHT_BITS-1:0] op_weight;
@@ -231,7 +231,7 @@ module mac_stage #(
     g_col[0].gated_t
   };
 
-  // ---- element-wise products: the pixels of column 5 meet those of column 6, which come a cycle later
+  // ---- element-wise products: the pixels of column 5 wait for those of column 6, a cycle later
   reg [8*L-1:0] other;
   genvar p;
   generate
@@ -244,7 +244,7 @@ module mac_stage #(
     end
   endgenerate
 
-  // ---- units that are lent
+  // ---- lent units
   wire [9*L-1:0] use_valid;
   wire [9*L*8-1:0] use_pixel;
   wire use_sgn;
@@ -252,7 +252,7 @@ module mac_stage #(
   wire [9*L*19-1:0] unit_products;
   generate
     if (FP16_LANES != 0) begin : g_fp16
-      assign use_sgn = sgn && !desc[`DESC_FP16];  // mantissas are not
+      assign use_sgn = sgn && !desc[`DESC_FP16];  // mantissas are unsigned
       fp16_share #(
           .LANES(FP16_LANES),
           .COLS (FP16_COLS),
@@ -307,7 +307,7 @@ module mac_stage #(
       .product(unit_products)
   );
 
-  // ---- the issue that belongs to the sums: 1 cycle memory, N_X + 2 cycles array
+  // ---- tag of the sums: 1 cycle memory, N_X + 2 cycles array
   wire sums_valid, again_now, tags_idle;
   wire [`TAG_BITS-1:0] tag, tag_next;
   mac_tags #(
@@ -333,7 +333,7 @@ module mac_stage #(
   wire keeps = SUM_PLANES != 0 && desc[`DESC_OUT32];
   wire [1:0] out_plane;
   reg [`JOB_BITS-1:0] job;
-  // a map is whole with the last byte of its last sums
+  // the last byte of its last sums completes a map
   always @* begin
     job = out_meta[`META_JOB];
     job[`JOB_PLANE] = job[`JOB_PLANE] | out_plane;

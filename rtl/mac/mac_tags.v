@@ -2,15 +2,15 @@
 //
 // mac_tags: delays the tag of an issue until its sums leave the array.
 //
-// How it works: a shift register of tags, as long as memory and array take. With SUM_PLANES a second one
-// delays the order that kept sums leave once more.
+// How it works: a shift register of tags, as long as the latency of memory and array. With SUM_PLANES a
+// second one delays the request that kept sums leave again.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module mac_tags #(
-    // width of a tag; cycles from an issue to its sums; 1: finished sums can leave once more
+    // width of a tag; cycles from an issue to its sums; 1: finished sums can leave again
     parameter TW         = 32,
     parameter DELAY      = 12,
     parameter SUM_PLANES = 0
@@ -18,16 +18,16 @@ module mac_tags #(
     // clock and synchronous reset
     input  wire          clk,
     input  wire          rst,
-    // an issue was made, with its tag; bit 1: the next of the kept sums leave once more
+    // an issue was made, with its tag; bit 1: the next kept sums leave again
     input  wire [   1:0] issued,
     input  wire [TW-1:0] issue_tag,
-    // sums leave the array: their tag, that of the sums behind them
+    // sums leave the array: their tag, that of the next sums
     output wire          valid,
     output wire [TW-1:0] tag,
     output wire [TW-1:0] tag_next,
-    // kept sums leave once more
+    // kept sums leave again
     output wire          again,
-    // neither is on its way
+    // neither is in flight
     output wire          idle
 );
 

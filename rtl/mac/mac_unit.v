@@ -2,18 +2,17 @@
 //
 // mac_unit: one sign-gated multiply-add unit.
 //
-// How it works: the condition circuit looks at the signed pixel. Only for a pixel above zero the
-// operand registers are loaded and the selector passes pixel * weight; otherwise the operands do
-// not toggle and the selector passes 0. The selector is the synchronous reset of the product's
-// register, which costs no logic and parts the multiplier from the adder. An adder adds the partial
-// sum of the unit before, a register keeps the result. Next to it runs the sum of the gated pixels,
-// which the zero-point terms need. Both sums are as wide as the products so far can make them, and
-// share one carry chain: the lower one never carries into the upper one.
-// An element-wise layer's maximum of a and b is b + max(a - b, 0), its minimum b + min(a - b, 0). A unit
-// with CHOICE = 1 makes the second term of it: the pixel is negated, and the register of the sum is
-// reset when the difference is on the wrong side of zero. The unit behind it, CHOICE = 2, adds b; it
+// How it works: the condition circuit tests the signed pixel. Only a pixel above zero loads the operand
+// registers and lets the selector pass pixel * weight; otherwise the operands do not toggle and the selector
+// passes 0. The selector is the synchronous reset of the product's register, which costs no logic and
+// separates the multiplier from the adder. An adder adds the partial sum of the previous unit, a register
+// holds the result. In parallel the sum of the gated pixels is formed, which the zero-point terms need. Both
+// sums are as wide as the products so far can make them, and share one carry chain: the lower one never
+// carries into the upper one. An element-wise layer's maximum of a and b is b + max(a - b, 0), its minimum
+// b + min(a - b, 0). A unit with CHOICE = 1 computes the second term: the pixel is negated, and the register
+// of the sum is reset when the difference is on the wrong side of zero. The next unit, CHOICE = 2, adds b; it
 // alone counts the pixel. Latency: operands to psum_out three cycles; psum_in to psum_out one cycle.
-// Handshake: none, a fixed pipeline; valid marks operands that count.
+// Handshake: none, a fixed pipeline; valid marks valid operands.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -21,15 +20,15 @@
 module mac_unit #(
     // width of a weight
     parameter WEIGHT_BITS = 16,
-    // products that psum_in may hold; the width of psum_in and psum_out, upper bits of which are zero
+    // number of products in psum_in; width of psum_in and psum_out, whose upper bits are zero
     parameter NTH = 8,
     parameter PW = WEIGHT_BITS + 12,
-    // 1: operands of a gated multiplication do not toggle; 0: they do; 2: no test of the pixel, for layers of
-    // unsigned pixels only (0 and 2: to measure the saving)
+    // 1: operands of a gated multiplication do not toggle; 0: they do; 2: the pixel is not tested, for layers
+    // of unsigned pixels only (0 and 2: to measure the saving)
     parameter GATE = 1,
-    // 1: the unit can subtract, and keep one sign of the difference; 2: psum_in may be such a difference
+    // 1: the unit can subtract, and keep only one sign of the difference; 2: psum_in may be such a difference
     parameter CHOICE = 0,
-    // 1: the product is shown
+    // 1: the product is output
     parameter TAP = 0
 ) (
     // clock and synchronous reset
@@ -40,27 +39,27 @@ module mac_unit #(
     input  wire                   sgn,
     input  wire [            7:0] pixel,
     input  wire [WEIGHT_BITS-1:0] weight,
-    // subtract: differences above zero stay, or with least those below; not looked at but with CHOICE = 1
+    // subtract: differences above zero are kept, or with least those below; used with CHOICE = 1 only
     input  wire                   best,
     input  wire                   least,
-    // sums of the unit before
+    // sums of the previous unit
     input  wire [         PW-1:0] psum_in,
     input  wire [           11:0] xsum_in,
     // sums including this unit
     output reg  [         PW-1:0] psum_out,
     output reg  [           11:0] xsum_out,
-    // lower bits of the product, a cycle after its operands were taken; 0 without TAP
+    // lower bits of the product, a cycle after its operands were loaded; 0 without TAP
     output wire [           18:0] shown
 );
 
   localparam integer SW = WEIGHT_BITS + 8 + $clog2(NTH + 1);
   localparam integer XS = 8 + $clog2(NTH + 1);
-  localparam integer FB = (CHOICE == 1) ? 9 : 8;  // a factor with a sign
+  localparam integer FB = (CHOICE == 1) ? 9 : 8;  // 9: signed factor
 
-  // condition circuit: sign bit clear and not zero
+  // condition circuit: sign bit clear and pixel not zero
   wire                      enable = valid && ((GATE == 2) || (!(sgn && pixel[7]) && (|pixel)));
 
-  // the product and the pixel as they are added are zero unless the condition holds
+  // the added product and pixel are zero unless the condition holds
   reg                       enable_q;
   reg  [            FB-1:0] pixel_q;
   reg  [   WEIGHT_BITS-1:0] weight_q;
@@ -73,7 +72,7 @@ module mac_unit #(
   wire [            PW-1:0] psum;
   wire [              11:0] xsum;
 
-  // one block: an event-driven simulator wakes each of them in every cycle
+  // one block, because an event-driven simulator wakes every block in every cycle
   always @(posedge clk) begin
     if (rst) enable_q <= 1'b0;
     else enable_q <= enable;
@@ -98,7 +97,7 @@ module mac_unit #(
     end
 
     if (CHOICE == 1) begin : g_difference
-      // a pixel that is multiplied is above zero
+      // a multiplied pixel is above zero
       assign factor = best ? {1'b1, -pixel} : {1'b0, pixel};
       assign result = $signed(pixel_q) * $signed({1'b0, weight_q});
       assign adds_pixel = enable_q && !best;

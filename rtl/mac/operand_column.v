@@ -2,15 +2,14 @@
 //
 // operand_column: the operands of column t of the array, from one tile word and one weight row.
 //
-// How it works: in a convolution the N_Y pixels from the position on go to every kernel module, in
-// a depthwise layer as many as there are lanes, or bytes in a word. Positions are multiples of
-// those numbers, so the word is cut into pieces and one is selected; a fully connected layer has
-// one lane, whose byte may be any. A word of 128 bytes is two entries, and the lanes from 64 on
-// take the second one. Pixels outside the map are replaced by the pad value. All lanes change in
-// one assignment, or an event-driven simulator would pass each byte on to the whole array. Kernel
-// module z takes the weight of bank z; in a depthwise or fully connected layer that of the bank of
-// its channel. For the performance counters it also counts the valid lanes and those whose
-// multiplier the sign gate leaves idle, unless the issue's multiplications are not counted.
+// How it works: in a convolution the N_Y pixels from the position on go to every kernel module, in a
+// depthwise layer as many as there are lanes, or bytes in a word. Positions are multiples of those numbers,
+// so the word is cut into pieces and one is selected; a fully connected layer has one lane, which may select
+// any byte. A word of 128 bytes is two entries, and the lanes from 64 on use the second one. Pixels outside
+// the map are replaced by the pad value. All lanes change in one assignment, or an event-driven simulator
+// would propagate each byte to the whole array. Kernel module z uses the weight of bank z; in a depthwise or
+// fully connected layer that of the bank of its channel. For the performance counters the valid lanes are
+// counted, and those whose multiplier is gated, unless the issue's multiplications are not counted.
 // Handshake: none, combinational (counts registered).
 `resetall
 `timescale 1ns / 1ps
@@ -23,7 +22,7 @@ module operand_column #(
     // width of a weight, bytes of a tile word
     parameter WEIGHT_BITS = 16,
     parameter TILE_W = 64,
-    // derived, not to be set: lanes, bytes of an entry, lanes of a depthwise row, width of a bank number
+    // derived, not to be set: lanes, bytes of an entry, lanes of a depthwise row, width of a bank index
     parameter L = N_Y * N_Z,
     parameter WORD = (TILE_W > 64) ? 64 : TILE_W,
     parameter LD = (L < WORD) ? L : WORD,
@@ -32,7 +31,7 @@ module operand_column #(
     // clock and synchronous reset
     input  wire                       clk,
     input  wire                       rst,
-    // which column: tap row (0..2) and tap column (0..2)
+    // tap row (0..2) and tap column (0..2) of this column
     input  wire [                1:0] ky,
     input  wire [                1:0] kx,
     // layer: depthwise lanes, one weight bank for all lanes or by slot, taps (padding applies),
@@ -44,8 +43,8 @@ module operand_column #(
     input  wire                       sgn,
     input  wire [                7:0] pad,
     input  wire [                2:0] swl,
-    // this issue at this column: tap in use, its multiplications are counted, weights are zero; position,
-    // weight bank, lanes, those at edges of the map, number of those whose multiplications are counted
+    // issue at this column: tap in use, multiplications are counted, weights are zero; position, weight bank,
+    // valid lanes, lanes at edges of the map, number of counted lanes
     input  wire                       tap_on,
     input  wire                       counts,
     input  wire                       mute,
@@ -72,7 +71,7 @@ module operand_column #(
   localparam TB = $clog2(WORD);
   localparam YB = $clog2(N_Y);
   localparam DB = $clog2(LD);
-  localparam CB = $clog2(L + 1);  // a number of lanes
+  localparam CB = $clog2(L + 1);  // width of a number of lanes
 
   wire [L-1:0] padded = !taps ? {L{1'b0}} :
              (((kx == 2'd0) ? lane_left : {L{1'b0}}) | ((kx == 2'd2) ? lane_right : {L{1'b0}}) |
@@ -80,11 +79,11 @@ module operand_column #(
 
   assign valid = tap_on ? lane_valid : {L{1'b0}};
 
-  // the pieces of the word that the position selects
+  // pieces of the word selected by the position
   wire [8*WORD-1:0] first = row[8*WORD-1:0];
   wire [TB-1:0] at = pos[TB-1:0];
-  wire [8*N_Y-1:0] lanes_y;  // of a convolution
-  wire [8*L-1:0] lanes_d;  // of a depthwise layer
+  wire [8*N_Y-1:0] lanes_y;  // convolution
+  wire [8*L-1:0] lanes_d;  // depthwise layer
   wire [8*LD-1:0] piece;
   wire [8*L-1:0] chosen;
   generate
@@ -104,8 +103,8 @@ module operand_column #(
       assign lanes_d = {(L / LD) {piece}};
     end
   endgenerate
-  // positions within a piece there are in fully connected layers only; a depthwise position is a
-  // multiple of the lanes: the first N_Y bytes are the same
+  // only fully connected layers have positions within a piece; a depthwise position is a multiple of the
+  // lanes: the first N_Y bytes are the same
   assign chosen = {
     dw ? lanes_d[8*L-1:8*N_Y] : {(N_Z - 1) {lanes_y}},
     lanes_y[8*N_Y-1:8],
@@ -130,8 +129,7 @@ module operand_column #(
   endgenerate
   assign pixel = (chosen & ~outside) | ({L{pad}} & outside);
 
-  // a depthwise row has a channel every 16, 32 or 64 lanes: slots, whose weights lie in banks that
-  // follow one another
+  // a depthwise row has a channel every 16, 32 or 64 lanes: slots, whose weights are in consecutive banks
   localparam SLOTS = (L <= 16) ? 1 : (L >= 64) ? 4 : L / 16;
   wire [SLOTS*WEIGHT_BITS-1:0] slots;
   wire [  N_Z*WEIGHT_BITS-1:0] by_slot;
@@ -146,7 +144,7 @@ module operand_column #(
       assign by_slot = {N_Z{slots}};
     end else begin : g_slots
       for (z = 0; z < N_Z; z = z + 1) begin : g_weight
-        // lanes beyond the row are not used: any slot
+        // lanes beyond the row are unused: any slot
         localparam integer S4 = (z * N_Y / 16) % SLOTS;
         localparam integer S5 = (z * N_Y % 64 / 32) % SLOTS;
         assign by_slot[z*WEIGHT_BITS+:WEIGHT_BITS] = (swl == 3'd4) ? slots[S4*WEIGHT_BITS+:WEIGHT_BITS] :
@@ -160,7 +158,7 @@ module operand_column #(
   // ---- statistics
   localparam integer FOURS = (L + 3) / 4;
   wire counted = tap_on && counts && lane_count[CB-1:0] != {CB{1'b0}};
-  wire [4*FOURS-1:0] idle;  // lanes whose multiplier stays idle
+  wire [4*FOURS-1:0] idle;  // lanes whose multiplier is gated
   genvar k;
   generate
     for (k = 0; k < 4 * FOURS; k = k + 1) begin : g_idle
@@ -172,7 +170,7 @@ module operand_column #(
     end
   endgenerate
 
-  // without a carry chain, which is larger for so few
+  // without a carry chain, which is larger for so few bits
   function [2:0] ones(input [3:0] b);
     ones = {&b, (b[0] ^ b[1] ^ b[2] ^ b[3]) ? (b[0] & b[1]) | (b[2] & b[3]) : (|b) & !(&b), ^b};
   endfunction

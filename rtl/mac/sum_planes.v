@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sum_planes: finished sums of 32 bits, kept until all of their bytes have left.
+// sum_planes: stores finished sums of 32 bits until all of their bytes have left.
 //
-// How it works: what the last step adds up is written here as it leaves with byte 0, with the
-// position of its pixels and whether it ends the group; the description of the group is in a
-// register. Then the sums are read in the same order once for each of bytes 1 to 3.
-// Handshake: none; the sequencer begins to read when all of a group is written, and the next group's
-// last step comes when all is read three times. A word is there in the cycle of take.
+// How it works: the sums of the last step are written here as they leave with byte 0, with the position of
+// their pixels and the end-of-group flag; the description of the group is registered. Then the sums are read
+// in the same order once for each of bytes 1 to 3.
+// Handshake: none; the sequencer starts reading when a whole group is written, and the next group's last step
+// comes when all sums have been read three times. A word is valid in the cycle of take.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module sum_planes #(
-    // width of the sums of all lanes, places of them (a power of two from 4)
+    // width of the sums of all lanes, words (a power of two from 4)
     parameter WIDTH = 692,
     parameter DEPTH = 16,
-    // width of the description of a group; derived, not to be set: of a place
+    // width of the description of a group; derived, not to be set: width of an address
     parameter MW    = 64,
     parameter AW    = $clog2(DEPTH)
 ) (
     // clock and synchronous reset
     input  wire             clk,
     input  wire             rst,
-    // sums that leave with byte 0: place, position, end of the group, description of it
+    // sums leaving with byte 0: address, position, end of the group, its description
     input  wire             keep,
     input  wire [   AW-1:0] keep_at,
     input  wire [WIDTH-1:0] keep_sum,
     input  wire [      5:0] keep_pos,
     input  wire             keep_end,
     input  wire [   MW-1:0] keep_meta,
-    // the next ones, and which of their bytes
+    // next sums, and the index of their byte
     input  wire             take,
     output wire [WIDTH-1:0] sum,
     output wire [      5:0] pos,

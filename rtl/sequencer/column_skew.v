@@ -2,10 +2,10 @@
 //
 // column_skew: delays an issue for the nine columns of the array, column t by t cycles.
 //
-// How it works: column t adds its products to the sums of column t - 1 a cycle later, so it reads
-// its memories t cycles after column 0: the tile buffer, a cycle later the weights, whose memory has
-// no second register, and another cycle later it uses its control. What lane_ctrl works out arrives
-// a cycle after the issue; what it leaves alone is kept for that cycle.
+// How it works: column t adds its products to the sums of column t - 1 a cycle later, so it reads its
+// memories t cycles after column 0: the tile buffer, a cycle later the weights, whose memory has no second
+// register, and another cycle later it uses its control. The outputs of lane_ctrl arrive a cycle after the
+// issue; the fields that bypass lane_ctrl are registered for that cycle.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps
@@ -13,10 +13,10 @@
 `include "openkpu_fields.vh"
 
 module column_skew #(
-    // lanes and width of a bank number
+    // lanes and width of a bank index
     parameter L  = 16,
     parameter ZW = 2,
-    // width of a tile word, a tile entry and a weight row address
+    // widths of a tile word address, a tile entry and a weight row address
     parameter TA = 5,
     parameter TE = 5,
     parameter WA = 10
@@ -24,7 +24,7 @@ module column_skew #(
     // clock and synchronous reset
     input  wire                      clk,
     input  wire                      rst,
-    // issue: word of the tile buffer; the rest of it, see issue_stage
+    // issue: word of the tile buffer; other fields, see issue_stage
     input  wire                      issue_valid,
     input  wire [            TA-1:0] issue_word,
     input  wire [  `STAGED_BITS-1:0] staged,
@@ -35,7 +35,7 @@ module column_skew #(
     input  wire [             L-1:0] lane_top,
     input  wire [             L-1:0] lane_bot,
     input  wire [               7:0] lane_count,
-    // columns: read enables, tile entries; a cycle later those of the weights; a cycle later control
+    // columns: read enables, tile words; a cycle later those of the weights; a cycle later control
     output wire [               8:0] re,
     output wire [          9*TA-1:0] entry,
     output wire [               8:0] wre,
@@ -49,7 +49,7 @@ module column_skew #(
   reg [8*TA-1:0] entry_q;
   reg [9*WA-1:0] wrow_q;
   reg [9*CW-1:0] control_q;
-  reg [`COLUMN_BITS-5*L-9:0] kept;  // what lane_ctrl leaves alone, the lowest fields
+  reg [`COLUMN_BITS-5*L-9:0] kept;  // fields that bypass lane_ctrl, the lowest ones
   wire [`COLUMN_BITS-5*L-9:0] now;
   assign now[`COLUMN_TAPS] = staged[`STAGED_TAPS];
   assign now[`COLUMN_WSEL] = staged[`STAGED_WSEL];

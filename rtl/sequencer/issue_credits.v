@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// issue_credits: decides whether the present issue can be made, from counts of its resources.
+// issue_credits: decides whether the current issue can be made, from counts of its resources.
 //
-// How it works: an issue needs its tile entry and its weight row. The sums of a group's last step
-// (depthwise: of every issue) go on to the post lanes, so it needs the parameters, the activation
-// table and room in the collector too; where POST_SHARE sums share a post lane, it also waits that
-// many cycles for the one before; and it waits until the other bytes of sums before have left
-// (plane_issue). Resources are checked at the start of a sweep over a
-// stripe's pixels. Entries and weight rows are released when their last use was issued, delayed by
-// the nine or ten cycles after which the last column of the array has read them. While a stream
-// keeps its weights no row is released,
-// and each inference begins at the first one's rows.
-// Handshake: go is combinational; the array never waits. All counts run modulo their width.
+// How it works: an issue needs its tile entry and its weight row. The sums of a group's last step (depthwise:
+// of every issue) leave for the post lanes, so it also needs the parameters, the activation table and room in
+// the collector; where POST_SHARE sums share a post lane, it is issued at least that many cycles after the
+// previous one; and it waits until the other bytes of earlier sums have left (plane_issue). Resources are
+// checked at the start of a sweep over a stripe's pixels. Entries and weight rows are released after their
+// last use has been issued, delayed by the nine or ten cycles until the last column of the array has read
+// them. While a stream keeps its weights no row is released, and each inference begins at the rows of the
+// first one.
+// Handshake: go is combinational; the array never stalls. All counts wrap at their width.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -26,7 +25,7 @@ module issue_credits #(
     parameter WBUF_ROWS  = 1024,
     // sums that share a post lane
     parameter POST_SHARE = 1,
-    // derived, not to be set: width of a tile entry counter, weight row counter, bank number
+    // derived, not to be set: width of a tile entry counter, weight row counter, bank index
     parameter TW         = $clog2(TILE_ROWS) + 2,
     parameter WW         = $clog2(WBUF_ROWS) + 2,
     parameter ZW         = $clog2(N_Z),
@@ -40,26 +39,26 @@ module issue_credits #(
     input  wire                   start,
     input  wire [ `DESC_BITS-1:0] desc,
     input  wire [        PRW-1:0] prow_base,
-    // weights stay in their rows; an inference begins whose weights are there
+    // weights are kept in their rows; the inference that begins reuses them
     input  wire                   keep,
     input  wire                   reuse,
     output wire                   repeats,
     output reg  [         WW-1:0] net_base,
-    // another unit has used up the weight rows up to these
+    // another unit has consumed the weight rows up to these
     input  wire                   skip,
     input  wire [         WW-1:0] skip_to,
-    // the present issue, see loop_nest; it is made
+    // current issue, see loop_nest; it is made
     input  wire                   running,
     input  wire [`ISSUE_BITS-1:0] issue,
     output wire                   go,
-    // tile entries: completed by the fill, released here
+    // tile entries: filled, released here
     input  wire [         TW-1:0] tile_filled,
     output reg  [         TW-1:0] tile_freed,
-    // weight rows: completed by the loader, released here
+    // weight rows: filled by the loader, released here
     input  wire [         WW-1:0] wrow_filled,
     output wire [         WW-1:0] wrow_freed,
-    // last step, depthwise: room in the collector, taken; bytes of sums before are still to leave, one
-    // does; post lanes at work; parameters and table are there
+    // last step, depthwise: room in the collector, reserved; bytes of earlier sums are pending, one leaves;
+    // post lanes busy; parameter rows filled, table ready
     input  wire                   row_room,
     output wire                   row_take,
     input  wire                   planes_busy,
@@ -67,22 +66,22 @@ module issue_credits #(
     output wire                   lanes_busy,
     input  wire [        PRW-1:0] prow_filled,
     input  wire                   act_ready,
-    // why nothing was issued
+    // reason for a missing issue
     output wire                   wait_tile,
     output wire                   wait_weight,
     output wire                   wait_output
 );
 
-  // the present issue
+  // fields of the current issue
   wire [TW-1:0] entry = issue[`ISSUE_ENTRY];
   wire [WW-1:0] wrow = issue[`ISSUE_WROW];
   wire two = issue[`ISSUE_TWO];
-  wire fresh = issue[`ISSUE_OPENS];  // resources are checked once a sweep
+  wire fresh = issue[`ISSUE_OPENS];  // resources are checked once per sweep
   wire leaves = issue[`ISSUE_LAST];  // its sums go to the post lanes
 
-  // Numbers less one: what is there, minus what is used, minus one, is not negative. Parameter rows that
-  // are there from the layer's first one on are in registers; they only grow, and nothing is issued in
-  // the first cycle of a layer.
+  // Counts less one: available minus used minus one is not negative. The number of filled parameter rows from
+  // the layer's first one on is registered; it only grows, and nothing is issued in the first cycle of a
+  // layer.
   reg [PRW-1:0] prow_there;
   reg there;
   always @(posedge clk) begin
@@ -96,7 +95,7 @@ module issue_credits #(
   wire wrow_ok = !wrow_more[WW-1];
   wire prow_ok = there && !prow_more[PRW-1];
   wire out_ok = !leaves || (row_room && !planes_busy);
-  // sums that left keep the post lanes busy for POST_SHARE cycles
+  // departing sums occupy the post lanes for POST_SHARE cycles
   generate
     if (POST_SHARE == 1) begin : g_own_lanes
       assign lanes_busy = 1'b0;
@@ -112,7 +111,7 @@ module issue_credits #(
       assign lanes_busy = rest != 2'd0;
     end
   endgenerate
-  // a depthwise row of four channels changes to a second weight row on its way
+  // a depthwise row of four channels switches to a second weight row halfway
   reg dw;
   always @(posedge clk) dw <= desc[`DESC_DW];
   wire w_ask = fresh || (N_Z == 2 && dw);
@@ -143,7 +142,7 @@ module issue_credits #(
       rel_tile_q <= {rel_tile_q[2*DLY-3:0], issue[`ISSUE_FREE_ENTRIES] & {2{go}}};
       rel_wrow_q <= {rel_wrow_q[2*DLY-1:0], issue[`ISSUE_FREE_ROWS] & {2{go}}};
       tile_freed <= tile_freed + {{(TW - 2) {1'b0}}, rel_tile_q[2*DLY-1-:2]};
-      // rows that were used for good; all are read before an inference ends
+      // rows after their last use; all are read before an inference ends
       wrow_used  <= skip ? skip_to : (start && repeats) ? net_base :
           wrow_used + {{(WW - 2) {1'b0}}, rel_wrow_q[2*DLY+1-:2]};
       net_base <= keep ? net_base : wrow_used;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// issue_stage: registers an issue: for lane_ctrl and the columns, and as the tag of its sums.
+// issue_stage: registers an issue, for lane_ctrl and the columns, and as the tag of its sums.
 //
-// How it works: the edges of the map follow from the place of the stripe and the layer's last line and
-// column, which are counted in computed ones where a pool picks: one that is not computed is never met.
-// Lines of depthwise rows have their ends from loop_nest.
+// How it works: the edges of the map follow from the origin of the stripe and the layer's last line and
+// column, both in the computed grid; where a pool picks, a last line or column that is not computed is
+// never reached. loop_nest provides the ends of depthwise rows.
 // Handshake: none; valid follows go by a cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -14,7 +14,7 @@
 module issue_stage #(
     // array: output channels
     parameter N_Z = 4,
-    // derived, not to be set: width of a bank number
+    // derived, not to be set: width of a bank index
     parameter ZW  = $clog2(N_Z),
     // widths of a tile entry and its counter, of a weight row and its counter, of a parameter row counter
     parameter TE  = 5,
@@ -26,12 +26,12 @@ module issue_stage #(
     // clock and synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // the layer, its first parameter row; the present issue is made
+    // layer, its first parameter row; current issue, and it is made
     input  wire [  `DESC_BITS-1:0] desc,
     input  wire [         PRW-1:0] prow_base,
     input  wire                    go,
     input  wire [ `ISSUE_BITS-1:0] issue,
-    // the issue in registers, its sums
+    // registered issue, tag of its sums
     output reg                     valid,
     output reg  [`STAGED_BITS-1:0] staged,
     output wire [   `TAG_BITS-1:0] tag
@@ -45,11 +45,11 @@ module issue_stage #(
   wire new_ph = desc[`DESC_PH];
   wire [3:0] lastn = desc[`DESC_LASTN];
 
-  // ---- of the layer, in registers: nothing is issued in the first cycle of one
+  // ---- registered fields of the layer: nothing is issued in its first cycle
   wire [10:0] x_last = n_w - 11'd1 - {10'd0, new_ph};
   wire [9:0] y_last = n_h - 10'd1;
-  wire [1:0] skipped = {stl[1], stl != 2'd0};  // bits of a position that a pick drops
-  reg [10:0] x_end;  // the last column and line, in computed ones
+  wire [1:0] skipped = {stl[1], stl != 2'd0};  // position bits that a pick drops
+  reg [10:0] x_end;  // last column and line, in the computed grid
   reg [9:0] y_end;
   reg x_met, y_met;  // they are computed
   reg [8:0] taps, last_taps;
@@ -95,7 +95,7 @@ module issue_stage #(
   assign next[`STAGED_TWO_END]  = issue[`ISSUE_TWO_END];
   assign next[`STAGED_AGAIN]    = issue[`ISSUE_PLANE] != 2'd0;
 
-  // ---- the sums: pixel, group, for accumulators and write-back
+  // ---- tag of the sums: pixel, group, for accumulators and write-back
   wire [9:0] chan = issue[`ISSUE_CHAN];
   wire [`JOB_BITS-1:0] job;
   assign job[`JOB_LINES] = issue[`ISSUE_LINES];

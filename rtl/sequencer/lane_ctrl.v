@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lane_ctrl: works out, for each lane of an issue, whether it counts and where it meets padding.
+// lane_ctrl: computes for each lane of an issue whether it is valid and where it meets padding.
 //
-// How it works: a depthwise lane has the pixel of its own place in the row; when a word is narrower
-// than the lanes, those of the others rest. A lane's pixel is in a column of a slot: position modulo and
-// divided by the slot width. A slot is a line of a stripe, or a channel of an AI RAM row. The lane counts
-// when column and slot are in use and its kernel module has an output channel. Padding on the left and on
-// the right concerns one column each, above and below one line of a stripe, or the line of a row. The
-// result is registered, one cycle after the issue.
+// How it works: a depthwise lane has the pixel of its own position in the row; where a word is narrower than
+// the lanes, the lanes outside it are idle. A lane's pixel is in a column of a slot: position modulo and
+// divided by the slot width. A slot is a line of a stripe, or a channel of an AI RAM row. A lane is valid
+// when column and slot are in use and its kernel module has an output channel. Left and right padding affect
+// one column each, padding above and below one line of a stripe, or the line of a row. The result is
+// registered, one cycle after the issue.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps
@@ -18,10 +18,10 @@ module lane_ctrl #(
     // array: pixels and output channels
     parameter N_Y = 4,
     parameter N_Z = 4,
-    // lanes of a depthwise row; 1: those from 64 on are a second row
+    // lanes of a depthwise row; 1: lanes from 64 on are a second row
     parameter LD = N_Y * N_Z,
     parameter PAIR = 0,
-    // derived, not to be set: lanes and width of a bank number
+    // derived, not to be set: lanes and width of a bank index
     parameter L = N_Y * N_Z,
     parameter ZW = $clog2(N_Z),
     // width of a tile entry, of a weight row
@@ -31,8 +31,8 @@ module lane_ctrl #(
     // clock and synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // layer: lanes are pixels of their own; only lane 0 works (fully connected); slots are lines of a
-    // stripe; log2 slot width
+    // layer: each lane has its own pixel; only lane 0 is active (fully connected); slots are lines of a
+    // stripe; log2 of the slot width
     input  wire                    dw,
     input  wire                    single,
     input  wire                    by_slot,
@@ -40,13 +40,13 @@ module lane_ctrl #(
     // issue, see issue_stage
     input  wire                    issue_valid,
     input  wire [`STAGED_BITS-1:0] staged,
-    // per lane: counts, padding left, right, above, below
+    // per lane: valid, padding left, right, above, below
     output reg  [           L-1:0] valid,
     output reg  [           L-1:0] left,
     output reg  [           L-1:0] right,
     output reg  [           L-1:0] top,
     output reg  [           L-1:0] bot,
-    // number of lanes that count
+    // number of valid lanes
     output reg  [             7:0] count
 );
 
@@ -79,7 +79,7 @@ module lane_ctrl #(
   integer i;
 
   always @* begin
-    i          = 0;  // a loop that is skipped would leave it as it was: a latch
+    i          = 0;  // a skipped loop would leave it unassigned: a latch
     next_valid = {L{1'b0}};
     next_left  = {L{1'b0}};
     next_right = {L{1'b0}};
@@ -95,11 +95,11 @@ module lane_ctrl #(
     if (issue_valid) begin
       for (i = 0; i < L; i = i + 1) begin
         second = PAIR != 0 && dw && i >= 64;
-        // a position is a multiple of the pixels; of a depthwise row the lanes are aligned
+        // a position is a multiple of the pixels; depthwise lanes are aligned
         at = second ? {1'b0, i[5:0]} : dw ? ({1'b0, pos} & ~LANES_M1) | i[6:0] : {1'b0, pos} | (i[6:0] & PIXELS_M1);
         column = at[5:0] & mask;
         slot = (swl[1:0] == 2'd0) ? at[5:4] : {1'b0, at[5] && swl[0]};
-        // beyond the 64 positions of a row there is nothing
+        // a row has 64 positions
         on_row = !at[6] && {1'b0, column} < width && (!dw || {1'b0, slot} < lines);
         used = dw ? at >> DB == {1'b0, pos} >> DB : (i / N_Y) < kernels;
         next_valid[i] = single ? i == 0 : on_row && used && (!second || staged[`STAGED_TWO]);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// loop_nest: the position of the sequencer in a layer.
+// loop_nest: tracks the position of the sequencer in a layer.
 //
-// How it works: a walker a mode decides what an issue moves on: walk_groups for convolutions (and
-// depthwise layers with a pool), walk_rows for depthwise layers without one, walk_vector for fully
-// connected layers. The counters are common to all of them: sweep has the pixels, walk_stripe the stripe;
-// nest_places the tile entry and the weight row; here are the reduction step and the unit (a group of
-// output channels, a channel of a depthwise layer or a neuron). That a count is at its last value is found
-// a cycle ahead, from the next value, so that whether an issue can be made, which waits for it, begins at a
-// register. What an issue would change does not wait for the credits: `go`, which is late, comes last.
-// The issue describes the present position, and what it is the last use of.
-// Handshake: start with a stable descriptor; `go` makes the present issue and moves on; running until
-// the last one is made, done a cycle later. Behind it all counters are where a layer starts.
+// How it works: one walker per mode decides which counters an issue advances: walk_groups for convolutions
+// (and depthwise layers with a pool), walk_rows for depthwise layers without one, walk_vector for fully
+// connected layers. The walkers share the counters: sweep holds the pixels, walk_stripe the stripe,
+// nest_places the tile entry and the weight row; this module holds the reduction step and the unit (a group
+// of output channels, a channel of a depthwise layer or a neuron). Whether a counter is at its last value is
+// computed a cycle ahead, from the next value, so that the path to `go` starts at a register. The changes of
+// an issue do not depend on the credits: `go`, which is late, is applied last. The issue describes the
+// current position, and the resources it uses for the last time.
+// Handshake: start with a stable descriptor; `go` makes the current issue and advances; running until the
+// last one is made, done a cycle later. All counters are then back at their start values.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -23,14 +23,14 @@ module loop_nest #(
     parameter N_Z        = 4,
     // bytes of a tile word
     parameter TILE_W     = 64,
-    // 1: two depthwise rows an issue; the bytes of 32-bit sums leave beside it; maps of 1x1 layers may be
+    // 1: two depthwise rows per issue; the bytes of 32-bit sums leave in parallel; maps of 1x1 layers may be
     // one line
     parameter PAIR       = 0,
     parameter SUM_PLANES = 0,
     parameter FLAT_MAPS  = 0,
     // sums that share a post lane
     parameter SHARE      = 1,
-    // derived, not to be set: width of a tile entry counter, weight row counter, bank number
+    // derived, not to be set: width of a tile entry counter, weight row counter, bank index
     parameter TW         = 7,
     parameter WW         = 12,
     parameter ZW         = $clog2(N_Z)
@@ -38,21 +38,21 @@ module loop_nest #(
     // clock and synchronous reset
     input  wire                   clk,
     input  wire                   rst,
-    // layer start with its descriptor; the present issue is made
+    // layer start with its descriptor; the current issue is made
     input  wire                   start,
     input  wire [ `DESC_BITS-1:0] desc,
     input  wire                   go,
     output reg                    running,
     output reg                    done,
-    // the weight rows from here on are read next, not those behind the layer before
+    // the next weight row read is jump_to, not the one after the previous layer
     input  wire                   jump,
     input  wire [         WW-1:0] jump_to,
-    // the present issue; first weight row of its block
+    // current issue; first weight row of its block
     output wire [`ISSUE_BITS-1:0] issue,
     output wire [         WW-1:0] block_row
 );
 
-  // depthwise lanes: no more than a tile word has bytes
+  // depthwise lanes: at most the bytes of a tile word
   localparam integer LANES = (N_Y * N_Z < TILE_W) ? N_Y * N_Z : TILE_W;
 
   // ---- the layer
@@ -68,9 +68,9 @@ module loop_nest #(
   wire [14:0] dst = desc[`DESC_DST];
   wire [13:0] out_rows = desc[`DESC_OCS];
 
-  // Mode and limits of the counters, from the cycle after the start on, and what follows from them a
-  // cycle later: nothing is issued in the first three cycles, for no entry is filled yet. A depthwise
-  // layer has one step, and channels for groups.
+  // Mode and limits of the counters are valid from the cycle after the start on, values derived from them a
+  // cycle later: nothing is issued in the first three cycles, because no entry is filled yet. A depthwise
+  // layer has one step, and channels as groups.
   reg start_q;
   reg dw, rows, vector, groups, held, out32;
   reg quads, pairs;  // depthwise rows with four channels, with two
@@ -82,7 +82,7 @@ module loop_nest #(
   reg [10:0] unit_end;
   reg [9:0] line_end;
   reg [3:0] block_end;
-  reg [5:0] width_end;  // depthwise rows: of the last row of a line
+  reg [5:0] width_end;  // depthwise rows: pixels of the last row of a line, less one
   always @(posedge clk) begin
     start_q    <= start && !rst;
     dw         <= new_dw;
@@ -104,22 +104,22 @@ module loop_nest #(
     width_end  <= n_w[5:0] - 6'd1;
   end
 
-  wire [2:0] g_in = {ip == 2'd0, ip == 2'd1, ip[1]};  // channels of an AI RAM row
+  wire [2:0] g_in = {ip == 2'd0, ip == 2'd1, ip[1]};  // channels per AI RAM row
   wire [1:0] g_mask = {ip == 2'd0, !ip[1]};
 
   // ---- the walkers
   wire [`MOVE_BITS-1:0] move_groups, move_rows, move_vector;
-  (* keep *) wire [`MOVE_BITS-1:0] move;  // synthesis would put `go` into it
+  (* keep *) wire [`MOVE_BITS-1:0] move;  // otherwise synthesis merges `go` into it
   assign move = vector ? move_vector : rows ? move_rows : move_groups;
   reg [17:0] step;
   reg [10:0] unit;
-  reg [ 3:0] nth;  // the group in its block, from 1 on
+  reg [ 3:0] nth;  // index of the group in its block, from 1
   reg [ 1:0] plane;
   wire sweep_end, half_end, stripe_last, in_turns;
   wire [1:0] turns_m1;
   reg step_last, unit_last;
-  reg back_last;  // the first group of the block is the last one
-  reg nth_last;  // of groups, as many as a block has
+  reg back_last;  // the first group of the block is the layer's last
+  reg nth_last;  // last group of a full block
   wire block_last = unit_last || nth_last;
   wire row_last;  // depthwise rows: the weight row ends with these channels
   wire [1:0] slots_m1;
@@ -191,7 +191,7 @@ module loop_nest #(
       .move      (move_vector)
   );
 
-  // ---- the stripe, the pixels of it
+  // ---- the stripe and its pixels
   wire [9:0] stripe_gx;
   wire [8:0] stripe_gy;
   wire [6:0] stripe_width;
@@ -215,7 +215,7 @@ module loop_nest #(
       .last    (stripe_last)
   );
 
-  wire [1:0] chans_m1 = unit_last ? unit_end[1:0] & g_mask : g_mask;  // of a row, depthwise
+  wire [1:0] chans_m1 = unit_last ? unit_end[1:0] & g_mask : g_mask;  // depthwise: channels of the row
   wire [5:0] row_width_m1 = seg_last ? width_end : 6'd63;
   wire [5:0] pos, idx;
   assign slots_m1 = rows ? chans_m1 : stripe_lines_m1;
@@ -236,7 +236,7 @@ module loop_nest #(
       .half_end(half_end)
   );
 
-  // ---- the last steps of a group take turns where sums share a lane
+  // ---- the last steps of a group alternate where sums share a lane
   generate
     if (SHARE > 1) begin : g_turns
       localparam integer SHARE_I = SHARE;
@@ -259,7 +259,7 @@ module loop_nest #(
 
   // ---- units, steps
   reg [10:0] block;  // first group of the block
-  reg [10:0] prow;  // parameter row of the unit: whether it is there decides about an issue
+  reg [10:0] prow;  // parameter row of the unit: an issue may have to wait for it
   wire [10:0] unit_n = !go ? unit : move[`MOVE_UNIT_BACK] ? block : move[`MOVE_UNIT_ON] ? unit_next : unit;
   wire [3:0] nth_next = nth + 4'd1;
   wire [10:0] unit_next = unit + {8'd0, rows ? g_in : 3'd1};
@@ -276,7 +276,7 @@ module loop_nest #(
     end
   end
 
-  // the last one: of a layer's first, and of the next
+  // whether the first unit of a layer, and the next unit, is the last one
   wire [10:0] same_unit = {9'd0, g_mask & {2{rows}}};
   wire one_unit = &(~unit_end | same_unit);
   wire next_unit_last = &(~(unit_next ^ unit_end) | same_unit);
@@ -347,8 +347,7 @@ module loop_nest #(
       .block_row(block_row)
   );
 
-  // ---- the issue
-  // depthwise rows: the slot of lane 0 is its channel among those of the row
+  // ---- the issue. Depthwise rows: the slot of lane 0 is the index of its channel in the row
   localparam integer LAST_LANE = N_Y * N_Z - 1;
   wire [ 5:0] pos_0 = pos & ~LAST_LANE[5:0];
   wire [ 1:0] slot = quads ? pos_0[5:4] : {1'b0, pos_0[5] && pairs};
@@ -359,7 +358,7 @@ module loop_nest #(
 
   generate
     if (ZW == 1) begin : g_row_of_two
-      // a row of the AI RAM with one channel: the second one ends the weight row
+      // one channel per AI RAM row: the second one ends the weight row
       assign row_last = g_mask[0] || unit[0];
     end else begin : g_row
       assign row_last = &(unit[ZW-1:0] |{{(ZW - 2) {1'b0}}, g_mask});

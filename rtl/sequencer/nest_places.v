@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nest_places: the tile entry and the weight row of the present issue.
+// nest_places: tracks the tile entry and the weight row of the current issue.
 //
-// How it works: both are running counts, each with the place that it may have to go back to: the first
-// entry of the stripe, the first weight row of the block. A layer uses up all entries and rows that are
-// filled for it. Where reduction steps take turns, both go back by the steps of a turn. Weight rows that
-// another unit has used up are jumped over.
-// Handshake: go makes the present issue, and the move says what it changes; a jump comes between layers
-// and acts two cycles later.
+// How it works: both are running counts, each with the value it may have to return to: the first entry of the
+// stripe, the first weight row of the block. A layer consumes all entries and rows filled for it. Where
+// reduction steps alternate, both go back by the number of alternating steps. Weight rows consumed by another
+// unit are skipped.
+// Handshake: go makes the current issue, and move selects its changes; a jump comes between layers and takes
+// effect two cycles later.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -21,14 +21,14 @@ module nest_places #(
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // the present issue is made; what it changes; it uses two entries
+    // the current issue is made; its changes; it uses two entries
     input  wire                  go,
     input  wire [`MOVE_BITS-1:0] move,
     input  wire                  two,
-    // the first of the steps that take turns is next; their number, less one
+    // the first of the alternating steps is next; their number, less one
     input  wire                  step_back,
     input  wire [           1:0] turns_m1,
-    // the weight rows from here on are read next, not those behind the layer before
+    // the next weight row read is jump_to, not the one after the previous layer
     input  wire                  jump,
     input  wire [        WW-1:0] jump_to,
     // entry and row of the issue; first weight row of its block
@@ -38,7 +38,7 @@ module nest_places #(
 );
 
   reg [TW-1:0] stripe_entry;
-  reg jump_q, jump_qq;  // registers, as a start comes from afar
+  reg jump_q, jump_qq;  // registered, because a start has a long path
   reg [WW-1:0] jump_row;
   wire [TW-1:0] entry_turn = {{(TW - 2) {turns_m1 != 2'd0}}, ~turns_m1 + 2'd1};
   wire [WW-1:0] row_turn = {{(WW - 2) {turns_m1 != 2'd0}}, ~turns_m1 + 2'd1};
@@ -48,7 +48,7 @@ module nest_places #(
   wire row_back = jump_qq || (go && move[`MOVE_ROW_BACK]);
   wire entry_on = go && (move[`MOVE_ENTRY_ON] || step_back);
   wire row_on = go && (move[`MOVE_ROW_ON] || step_back);
-  // the next stripe's first entry: behind the last one of a stripe, or of the layer
+  // first entry of the next stripe: after the last one of a stripe, or of the layer
   wire entry_keep = go && ((move[`MOVE_STEP_CLEAR] && !move[`MOVE_ENTRY_BACK]) || move[`MOVE_OVER]);
   always @(posedge clk) begin
     if (rst) begin

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plane_issue: sends bytes 1 to 3 of a group's 32-bit sums while the array works on the next group.
+// plane_issue: issues bytes 1 to 3 of a group's 32-bit sums while the array works on the next group.
 //
-// How it works: byte 0 leaves with the issues of the last reduction step. As many issues for each of
-// the other bytes follow at once, which need neither a tile entry nor a weight row: sum_planes has
-// the sums. They are made beside those of the array, which leave nothing until their own last step;
-// that one waits until the third byte's sweep is over. So a group takes S sweeps, or four.
-// Handshake: begins with the last issue of a last step; `go` is combinational and makes one issue.
-// The collector's room is checked and taken at the start of each sweep. over is a pulse, a cycle
-// after the last issue.
+// How it works: byte 0 leaves with the issues of the last reduction step. The same number of issues follows
+// at once for each of the other bytes; they need neither a tile entry nor a weight row, because sum_planes
+// holds the sums. They run in parallel with those of the array, whose sums leave only with its own last step;
+// that step waits until the third byte's sweep is over. So a group takes S sweeps, or four.
+// Handshake: starts with the last issue of a last step; `go` is combinational and makes one issue. Room in
+// the collector is checked and reserved at the start of each sweep. over pulses a cycle after the last issue.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -17,14 +16,14 @@ module plane_issue (
     // clock and synchronous reset
     input  wire       clk,
     input  wire       rst,
-    // the last issue of a last step is made, whose sums leave in four bytes; its place
+    // last issue of a last step whose sums leave in four bytes; its index
     input  wire       begins,
     input  wire [5:0] last,
-    // room in the collector, taken; post lanes at work on sums before
+    // room in the collector, reserved; post lanes busy with earlier sums
     input  wire       row_room,
     output wire       row_take,
     input  wire       lanes_busy,
-    // bytes are still to leave; an issue; all of them are made
+    // bytes are pending; an issue; all issues are made
     output reg        busy,
     output wire       go,
     output reg        over

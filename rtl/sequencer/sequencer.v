@@ -2,12 +2,12 @@
 //
 // sequencer: issues the work of a layer to the array, one array cycle at a time.
 //
-// How it works: loop_nest says what comes next, issue_credits whether its operands are there and
-// its sums have a place, issue_stage registers it, lane_ctrl works out which lanes count and where
-// they meet padding, and column_skew delays all of it for the nine columns.
-// Handshake: start with a stable descriptor, done when all was issued. An issue waits for its tile
-// entry and its weight row, one whose sums leave for room in the collector and the parameters.
-// The array never waits. With SUM_PLANES issues of plane_issue are made beside those of the array.
+// How it works: loop_nest generates the issues, issue_credits checks that the operands are available and the
+// sums have room, issue_stage registers the issue, lane_ctrl computes the valid lanes and their padding, and
+// column_skew delays all of it for the nine columns.
+// Handshake: start with a stable descriptor, done when everything has been issued. An issue waits for its
+// tile entry and its weight row; one whose sums leave also waits for room in the collector and the
+// parameters. The array never stalls. With SUM_PLANES plane_issue issues in parallel with the array.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,16 +20,16 @@ module sequencer #(
     // entries of the tile buffer and rows of the weight buffer (powers of two)
     parameter TILE_ROWS  = 32,
     parameter WBUF_ROWS  = 1024,
-    // bytes that the tile buffer gives at once (128: two entries), width of a parameter row counter
+    // bytes read from the tile buffer at once (128: two entries), width of a parameter row counter
     parameter TILE_W     = 64,
     parameter PRW        = `PROW_BITS,
     // sums that share a post lane; maps of 1x1 layers may be one line
     parameter POST_SHARE = 1,
     parameter FLAT_MAPS  = 0,
-    // 1: bytes 1 to 3 of 32-bit sums leave while the array goes on
+    // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
     parameter SUM_PLANES = 0,
-    // derived, not to be set: lanes, bytes of a tile word, lanes of a depthwise row, widths of an entry number, of
-    // counters, of addresses, of a bank number
+    // derived, not to be set: lanes, bytes of a tile word, lanes of a depthwise row, widths of an entry
+    // index, of addresses, of counters, of a bank index
     parameter L          = N_Y * N_Z,
     parameter WORD       = (TILE_W > 64) ? 64 : TILE_W,
     parameter LD         = (L < WORD) ? L : WORD,
@@ -47,32 +47,33 @@ module sequencer #(
     input  wire                      start,
     input  wire [    `DESC_BITS-1:0] desc,
     input  wire [           PRW-1:0] prow_base,
-    // weights stay in their rows; an inference begins whose weights are there
+    // weights are kept in their rows; the inference that begins reuses them
     input  wire                      keep,
     input  wire                      reuse,
-    // weight rows of a task beside the array: where they begin; those behind them, once it has used them
+    // weight rows of a side task: the first one; it has consumed the rows up to skip_to
     output wire [            WW-1:0] ring_row,
     input  wire                      skip,
     input  wire [            WW-1:0] skip_to,
     output wire                      running,
     output wire                      done,
-    // tile entries and weight rows: complete, released (running counts)
+    // tile entries and weight rows: filled, released (running counts)
     input  wire [            TW-1:0] tile_filled,
     output wire [            TW-1:0] tile_freed,
     input  wire [            WW-1:0] wrow_filled,
     output wire [            WW-1:0] wrow_freed,
-    // room in the collector, taken; parameters complete, table there
+    // room in the collector, reserved; parameter rows filled, table ready
     input  wire                      row_room,
     output wire                      row_take,
     input  wire [           PRW-1:0] prow_filled,
     input  wire                      act_ready,
-    // columns: memories (words of the tile buffer; a cycle later weights); control a cycle after them
+    // columns: memory reads (words of the tile buffer; a cycle later weights); control a cycle after them
     output wire [               8:0] column_re,
     output wire [               8:0] column_wre,
     output wire [          9*TA-1:0] column_entry,
     output wire [          9*WA-1:0] column_wrow,
     output wire [9*`COLUMN_BITS-1:0] column_control,
-    // an issue was made, a cycle later its tag (bit 1: another byte of kept sums leaves); why none was
+    // an issue was made, a cycle later its tag (bit 1: another byte of kept sums leaves); reason for a
+    // missing issue
     output wire                      issued,
     output wire [               1:0] tag_valid,
     output reg  [     `TAG_BITS-1:0] tag,
@@ -83,12 +84,12 @@ module sequencer #(
 
   localparam PAIR = (TILE_W > 64) ? 1 : 0;
 
-  // ---- where we are
+  // ---- position
   wire go, repeats;
   wire [WW-1:0] net_base, block_row;
   wire [`ISSUE_BITS-1:0] issue;
   assign ring_row = repeats ? net_base : block_row;
-  // issues of the array, and of further bytes
+  // issues of the array, and of the other bytes of sums
   wire nest_running, nest_done, nest_take;
   wire planes_busy, plane_go, plane_take, lanes_busy;
   reg issue_tagged;
@@ -117,7 +118,7 @@ module sequencer #(
       .block_row(block_row)
   );
 
-  // ---- may it be issued
+  // ---- credits
   issue_credits #(
       .N_Y       (N_Y),
       .N_Z       (N_Z),
@@ -156,7 +157,7 @@ module sequencer #(
       .wait_output(wait_output)
   );
 
-  // ---- further bytes of sums: a layer is over when the last one is on its way
+  // ---- other bytes of sums: a layer is done when the last one has been issued
   generate
     if (SUM_PLANES != 0) begin : g_planes
       wire over;
@@ -200,7 +201,7 @@ module sequencer #(
   wire [`STAGED_BITS-1:0] staged;
   wire [`TAG_BITS-1:0] issue_tag;
   assign issued = issue_valid;
-  // the memories take two cycles
+  // the memories have a latency of two cycles
   always @(posedge clk) begin
     if (rst) issue_tagged <= 1'b0;
     else issue_tagged <= issue_valid;
@@ -228,7 +229,7 @@ module sequencer #(
   wire [L-1:0] lane_valid, lane_left, lane_right, lane_top, lane_bot;
   wire [7:0] lane_count;
   wire [1:0] mode = desc[`DESC_MODE];
-  // from registers, as an issue comes some cycles after the start of its layer
+  // registered: an issue comes some cycles after the start of its layer
   reg dw, single, by_slot, ew, one;
   reg [2:0] swl;
   always @(posedge clk) begin
@@ -264,14 +265,14 @@ module sequencer #(
       .count(lane_count)
   );
 
-  // multiplications that a layer needs are counted once
+  // the multiplications of a repeated step are not counted again
   reg again;
   always @(posedge clk) begin
     if (rst) again <= 1'b0;
     else again <= issue_valid && staged[`STAGED_AGAIN];
   end
 
-  // the word of the entry in which the position lies
+  // word of the entry that contains the position
   wire [TE-1:0] issue_entry = staged[`STAGED_ENTRY];
   wire [5:0] issue_pos = staged[`STAGED_POS];
   wire [TA-1:0] issue_word;
@@ -284,7 +285,7 @@ module sequencer #(
   endgenerate
   wire unused_pos = &{1'b0, issue_pos};
 
-  // an element-wise layer: the first row of the window is the pad value; of one map the last row, too
+  // element-wise: the first row of the window is the pad value; with one map so is the last row
   column_skew #(
       .L (L),
       .ZW(ZW),

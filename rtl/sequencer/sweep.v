@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sweep: the pixels of an issue: its position in the 64 of a stripe, or of an AI RAM row.
+// sweep: walks the pixels of an issue: its position among the 64 of a stripe, or of an AI RAM row.
 //
-// How it works: the positions are slots of 16, 32 or 64: lines of a stripe, or channels of a row. An
-// issue takes a chunk of N_Y pixels of a slot; depthwise as many as there are lanes, which may be whole
-// slots. Behind the last chunk of a slot that counts comes the next slot, behind the last slot the first.
-// A fully connected layer has one pixel and stays where it is.
-// Handshake: on moves to the next pixels.
+// How it works: the positions form slots of 16, 32 or 64: lines of a stripe, or channels of a row. An issue
+// covers a chunk of N_Y pixels of a slot; a depthwise one has a pixel per lane, possibly whole slots. After
+// the last chunk in use of a slot comes the next slot, after the last slot in use the first. A fully
+// connected layer has one pixel and stays at it.
+// Handshake: on advances to the next pixels.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,14 +19,14 @@ module sweep #(
     // clock and synchronous reset
     input  wire       clk,
     input  wire       rst,
-    // layer: depthwise, log2 of a slot; pixels of a slot and slots that count, less one
+    // layer: depthwise, log2 of the slot width; pixels per slot and slots in use, less one
     input  wire       dw,
     input  wire [2:0] swl,
     input  wire [5:0] width_m1,
     input  wire [1:0] slots_m1,
-    // to the next pixels; another sweep over the same pixels begins
+    // advance to the next pixels, after the last ones to the first
     input  wire       on,
-    // position, number of the issue in the sweep; it is the last one; the next one is in the second half
+    // position, index of the issue in the sweep; it is the last one; the next one is in the second half
     output reg  [5:0] pos,
     output reg  [5:0] idx,
     output wire       last,
@@ -40,7 +40,7 @@ module sweep #(
   localparam [5:0] IN_Y = CHUNK_Y - 6'd1;
   localparam [6:0] IN_D = CHUNK_D - 7'd1;
 
-  // an issue takes whole slots
+  // an issue covers whole slots
   wire wide = dw && DB_3 >= swl;
 
   // the last chunk of the slot

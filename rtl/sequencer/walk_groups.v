@@ -2,12 +2,12 @@
 //
 // walk_groups: the walker of convolutions, and of depthwise layers with a pool.
 //
-// How it works: block of output groups > stripe > group > reduction step > pixels of the stripe. A
-// depthwise layer with a pool is the same with a channel for a group and one step. Without SUM_PLANES
-// the last step of a group whose 32-bit sums leave is made four times, once for each byte. Sums of a last
-// step keep a shared post lane busy for SHARE cycles: the last SHARE steps of a group (all, where it has
-// fewer) take turns, pixels by pixels, so that the lanes rest only where a group has fewer steps.
-// Handshake: none, combinational. The position describes the present issue, the move what it changes.
+// How it works: block of output groups > stripe > group > reduction step > pixels of the stripe. A depthwise
+// layer with a pool is the same with channels as groups and one step. Without SUM_PLANES the last step of a
+// group whose 32-bit sums leave is issued four times, once per byte. Sums of a last step occupy a shared post
+// lane for SHARE cycles: the last SHARE steps of a group (all, if it has fewer) alternate, pixels by pixels,
+// so that issues stall only where a group has fewer steps.
+// Handshake: none, combinational. The position describes the current issue, the move its changes.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -23,7 +23,7 @@ module walk_groups #(
     input  wire                  held,
     input  wire                  out32,
     // position, last of: pixels of the stripe, reduction steps, channels of a weight row (depthwise), groups
-    // of the block, groups, stripes; one of the steps that take turns; byte that leaves
+    // of the block, groups, stripes; one of the alternating steps; index of the byte
     input  wire                  sweep_end,
     input  wire                  step_last,
     input  wire                  bank_last,
@@ -32,7 +32,7 @@ module walk_groups #(
     input  wire                  stripe_last,
     input  wire                  in_turns,
     input  wire [           1:0] plane,
-    // what the issue changes
+    // changes made by the issue
     output wire [`MOVE_BITS-1:0] move
 );
 

@@ -2,27 +2,27 @@
 //
 // walk_rows: the walker of depthwise layers without a pool, and of element-wise ones.
 //
-// How it works: channels of an AI RAM row > line > row of the line > pixels of the row. A row is a
-// tile entry, and every issue a finished sum. The channels of a row lie in one weight row, except that
-// four of them take two rows of two: the sweep then changes to the second one on its way. With PAIR an
-// issue takes two lines of a row each, where both lie in one word of the output.
-// Handshake: the position describes the present issue, the move what it changes; `go` makes it. The
-// counters are at zero when a layer starts, for each one ends with its loop.
+// How it works: channels of an AI RAM row > line > row of the line > pixels of the row. A row is a tile
+// entry, and every issue completes its sums. The channels of a row lie in one weight row, except that four of
+// them may take two rows of two: the sweep then switches to the second one halfway. With PAIR an issue covers
+// two lines of one row each, where both lie in one word of the output.
+// Handshake: the position describes the current issue, the move its changes; `go` makes it. The counters are
+// zero when a layer starts, because each one ends with its loop.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module walk_rows #(
-    // output channels of the array; 1: two rows an issue
+    // output channels of the array; 1: two rows per issue
     parameter N_Z  = 4,
     parameter PAIR = 0
 ) (
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // layer: start, the cycle after it, mode, two maps or one, pitch code, rows of a line, first row and
-    // rows of a channel group of the output, number of the last line
+    // layer: start, the cycle after it, mode, element-wise, pitch code, rows per line, odd first row and odd
+    // rows per channel group of the output, index of the last line
     input  wire                  start,
     input  wire                  begins,
     input  wire                  rows,
@@ -32,23 +32,22 @@ module walk_rows #(
     input  wire                  dst_odd,
     input  wire                  group_odd,
     input  wire [           9:0] line_end,
-    // the present issue is made; it is the last one of its row, the last one of the first two channels;
-    // it is of the last channels of a weight row, of the layer; a third channel of the row is in use
+    // the current issue is made; it is the last one of its row, of the first two channels; last channels of a
+    // weight row, of the layer; a third channel of the row is in use
     input  wire                  go,
     input  wire                  sweep_end,
     input  wire                  half_end,
     input  wire                  bank_last,
     input  wire                  unit_last,
     input  wire                  third,
-    // position: row of the line, line; it is the last row, the last line; the line below comes as well and
-    // is the last one
+    // position: row of the line, line; last row, last line; the line below is included, and is the last one
     output reg  [           3:0] seg,
     output reg  [           9:0] line,
     output reg                   seg_last,
     output reg                   line_last,
     output wire                  two,
     output wire                  two_last,
-    // what the issue changes
+    // changes made by the issue
     output wire [`MOVE_BITS-1:0] move
 );
 
@@ -72,7 +71,7 @@ module walk_rows #(
     end
   end
 
-  // found a cycle ahead
+  // computed a cycle ahead
   wire [3:0] seg_next = seg + 4'd1;
   wire one_seg = seg_end == 4'd0;
   wire one_line = line_end == 10'd0;
@@ -85,12 +84,12 @@ module walk_rows #(
 
   generate
     if (PAIR != 0) begin : g_pair
-      reg odd;  // the row of the output where the channel begins
+      reg odd;  // the channel's first output row is odd
       always @(posedge clk) begin
         if (rst) odd <= 1'b0;
         else odd <= start ? dst_odd : odd ^ (row_end && map_end && group_odd);
       end
-      // one channel a row, one row a line
+      // one channel per row, one row per line
       assign two = rows && !ew && ip == 2'd2 && irl == 5'd1 && odd == line[0] && !line_last;
       assign two_last = line + 10'd1 == line_end;
     end else begin : g_single

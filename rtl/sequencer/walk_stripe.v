@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// walk_stripe: the stripe at work: where it begins, its lines and their width.
+// walk_stripe: the current stripe: its origin, its lines and their width.
 //
-// How it works: stripe_iter is one ahead, so the next stripe is there when the present one is over. The
-// stripe of a flat layer begins within a line of the map, which flat_origin tracks; its place is that of
-// the map. Behind the last stripe comes the first one, for the next block of groups.
-// Handshake: load takes the next stripe; the first load comes a cycle after start.
+// How it works: stripe_iter is one ahead, so the next stripe is available when the current one ends. The
+// stripe of a flat layer begins within a line of the map, which flat_origin tracks; its origin is a position
+// in the map. After the last stripe comes the first one, for the next block of groups.
+// Handshake: load advances to the next stripe; the first load comes a cycle after start.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -18,11 +18,11 @@ module walk_stripe #(
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // layer start with its descriptor; to the next stripe
+    // layer start with its descriptor; advance to the next stripe
     input  wire                  start,
     input  wire [`DESC_BITS-1:0] desc,
     input  wire                  load,
-    // origin; pixels of a line, lines, both also less one; it is the last one
+    // origin; pixels per line, lines, both also less one; last stripe
     output wire [           9:0] gx,
     output wire [           8:0] gy,
     output reg  [           6:0] width,
@@ -32,7 +32,7 @@ module walk_stripe #(
     output reg                   last
 );
 
-  // the layer, from registers: the first load comes a cycle behind the start
+  // registered fields of the layer: the first load comes a cycle after the start
   reg overlap;
   reg [10:0] kw;
   reg [9:0] kh;

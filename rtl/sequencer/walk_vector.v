@@ -2,18 +2,17 @@
 //
 // walk_vector: the walker of fully connected layers.
 //
-// How it works: neuron > reduction step, an issue each. A tile entry holds 64 steps, a weight row N_Z
-// words, which follow each other without a gap from one neuron to the next: the bank counts them. All
-// neurons are a block.
-// Handshake: the position describes the present issue, the move what it changes; `go` makes it. The
-// bank is zero when a layer starts, for the last issue of one clears it.
+// How it works: neuron > reduction step, one issue each. A tile entry holds 64 steps, a weight row N_Z words,
+// contiguous from one neuron to the next: the bank counts them. All neurons form one block.
+// Handshake: the position describes the current issue, the move its changes; `go` makes it. The bank is zero
+// when a layer starts, because the last issue of a layer clears it.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module walk_vector #(
-    // derived, not to be set: width of a bank number
+    // derived, not to be set: width of a bank index
     parameter ZW = 2
 ) (
     // clock and synchronous reset
@@ -22,14 +21,14 @@ module walk_vector #(
     // layer: mode, the vector stays in the tile buffer
     input  wire                  vector,
     input  wire                  held,
-    // the present issue is made; last of: steps of the entry, steps, neurons
+    // the current issue is made; last of: steps of the entry, steps, neurons
     input  wire                  go,
     input  wire                  entry_last,
     input  wire                  step_last,
     input  wire                  unit_last,
-    // word of the weight row
+    // word index in the weight row
     output reg  [        ZW-1:0] bank,
-    // what the issue changes
+    // changes made by the issue
     output wire [`MOVE_BITS-1:0] move
 );
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fc_flatten: lines up the pixels of a map as one vector, for fully connected layers.
+// fc_flatten: packs the pixels of a map into one vector, for fully connected layers.
 //
-// How it works: words arrive in c, y, x order. Element e of the vector belongs to reduction step
-// e / 9 and unit e mod 9; step s is byte s mod 64 of entry s / 64 of the tile buffer. Up to nine
-// bytes of the word at work go to the banks each cycle, one to each: they are rotated by the unit of
-// the first one, and those of the banks before it belong to the next step (place 0). A second word
-// may wait. A third one is on its way when words are short (two cycles of work at most) and no entry
-// can stop the work: then each comes as the one before the last is done. What goes to the banks is
-// registered.
-// Handshake: ready says that a word may be requested (sent: it was); it then comes with valid. An
-// entry is written only when it is free.
+// How it works: words arrive in c, y, x order. Element e of the vector belongs to reduction step e / 9 and
+// unit e mod 9; step s is byte s mod 64 of entry s / 64 of the tile buffer. Up to nine bytes of the current
+// word are written each cycle, one per bank: they are rotated by the unit of the first one, and those of the
+// banks before it belong to the next step (place 0). A second word may be pending. A third one is in flight
+// when words are short (two cycles at most) and no entry can stall the work: each then arrives as the word
+// two before it completes. The bank inputs are registered.
+// Handshake: while ready is high a word may be requested (sent: it was); it arrives with valid. An entry is
+// written only when it is free.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,7 +18,7 @@ module fc_flatten #(
     // entries of the tile buffer; bytes of a word
     parameter TILE_ROWS = 32,
     parameter TILE_W    = 64,
-    // derived, not to be set: log2 of the word, widths of an entry counter, of a word's address
+    // derived, not to be set: log2 of the word, widths of an entry counter, of a word address
     parameter TB        = $clog2(TILE_W),
     parameter TW        = $clog2(TILE_ROWS) + 2,
     parameter AW        = $clog2(TILE_ROWS) + 6 - TB
@@ -28,11 +27,11 @@ module fc_flatten #(
     input  wire                clk,
     input  wire                rst,
     input  wire                restart,
-    // entries released and completed so far (running counts)
+    // entries released and filled (running counts)
     input  wire [      TW-1:0] tile_freed,
     input  wire [      TW-1:0] tile_filled,
-    // a word may be requested, one was; word: bytes from base (a multiple of 16) on count, last word
-    // of the vector
+    // request permitted, request issued; word: `bytes` bytes are valid from base (a multiple of 16) on, last
+    // word of the vector
     output wire                ready,
     input  wire                sent,
     input  wire                valid,
@@ -40,23 +39,23 @@ module fc_flatten #(
     input  wire [      TB-1:0] base,
     input  wire [        TB:0] bytes,
     input  wire                lastword,
-    // a byte for each bank: enable, byte, it belongs to the next step
+    // one byte per bank: enable, byte, belongs to the next step
     output reg  [         8:0] we,
     output reg  [        71:0] bytes_out,
     output reg  [         8:0] zero,
-    // word of the next step and of this one, byte in it
+    // word address of the next step and of this one, byte enables
     output reg  [      AW-1:0] addr_0,
     output reg  [      AW-1:0] addr_1,
     output wire [  TILE_W-1:0] lanes_0,
     output wire [  TILE_W-1:0] lanes_1,
-    // entries complete with what is written in this cycle
+    // entries completed by the writes of this cycle
     output reg  [         4:0] done
 );
 
-  localparam HW = (TILE_W < 9) ? 72 : 8 * TILE_W;  // nine bytes are looked at
-  localparam LW = (TB < 4) ? 4 : TB + 1;  // bytes that are left: a word, or nine
+  localparam HW = (TILE_W < 9) ? 72 : 8 * TILE_W;  // at least nine bytes
+  localparam LW = (TB < 4) ? 4 : TB + 1;  // remaining bytes: a word, or nine
 
-  // the word at work, and the one that waits for it
+  // current word, and the pending one
   reg          busy;
   reg [HW-1:0] hold;
   reg [LW-1:0] left;
@@ -65,14 +64,14 @@ module fc_flatten #(
   reg [HW-1:0] next_word;
   reg [LW-1:0] next_left;
   reg          next_last;
-  reg [   1:0] wanted;  // words requested and not done with
-  reg          roomy;  // entries for all of them
-  // the next element: its unit, its step in the entry, the entry
+  reg [   1:0] wanted;  // words requested and not yet consumed
+  reg          roomy;  // free entries for all of them
+  // next element: unit, step in the entry, entry
   reg [   3:0] unit;
   reg [   5:0] step;
   reg [TW-1:0] entry;
 
-  // a word completes two entries at most, three words and those of this cycle eight
+  // a word completes at most two entries; three words and the entries of this cycle, eight
   localparam THIRD = (TB <= 4) ? 1 : 0;
   wire [TW-1:0] far = entry + {{(TW - 4) {1'b0}}, 4'd8} - tile_freed;
   always @(posedge clk) begin
@@ -83,7 +82,7 @@ module fc_flatten #(
 
   wire [TW-1:0] ahead = entry + {{(TW - 1) {1'b0}}, 1'b1} - tile_freed;
   wire          go = busy && ahead < TILE_ROWS[TW-1:0];
-  wire          nine;  // more than nine are left
+  wire          nine;  // more than nine bytes remain
   wire [   3:0] take = nine ? 4'd9 : left[3:0];
   wire          ends = go && !nine;
   wire          vec_end = ends && last;
@@ -98,7 +97,7 @@ module fc_flatten #(
   wire          free = !busy || ends;
   wire [HW-1:0] arrived;
   wire [LW-1:0] arrived_left = {{(LW - TB - 1) {1'b0}}, bytes};
-  wire [HW-1:0] moved;  // what is left of the word after nine bytes
+  wire [HW-1:0] moved;  // the word without its first nine bytes
   generate
     if (TB > 4) begin : g_wide
       assign arrived = word >> {base[TB-1:4], 7'd0};
@@ -176,7 +175,7 @@ module fc_flatten #(
     end
   endgenerate
 
-  // ---- places
+  // ---- addresses
   wire [6:0] step_1 = {1'b0, step} + 7'd1;
   wire [TW-1:0] entry_1 = entry + {{(TW - 1) {1'b0}}, step_1[6]};
   reg [TB-1:0] at;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fc_serial: lines up the pixels of a map as one vector, for fully connected layers, three a cycle.
+// fc_serial: packs the pixels of a map into one vector, for fully connected layers, three per cycle.
 //
-// How it works: words of eight bytes arrive in c, y, x order. Element e of the vector belongs to
-// reduction step e / 9 and unit e mod 9; step s is byte s mod 64 of entry s / 64 of the tile buffer. The
-// nine units are three tap rows of three columns, and tile_scatter shows column v the bytes of a word from
-// byte v on. So up to three elements go to one tap row at a time, the word turned so that the first of
-// them comes to its byte. A word takes as many cycles as it reaches tap rows, one to four.
-// Handshake: nothing is held back that has arrived. So ready lets a word be requested (sent) only when
-// those before it will be done as it arrives, two cycles after its grant at the earliest: fill_seq waits.
-// The last word of a vector completes its entry, and the next one is requested behind it.
+// How it works: words of eight bytes arrive in c, y, x order. Element e of the vector belongs to reduction
+// step e / 9 and unit e mod 9; step s is byte s mod 64 of entry s / 64 of the tile buffer. The nine units are
+// three tap rows of three columns, and tile_scatter presents the bytes of a word from byte v on to column v.
+// So up to three elements go to one tap row at a time, with the word rotated so that the first of them is in
+// its byte lane. A word takes one cycle per tap row it reaches, one to four.
+// Handshake: an arrived word cannot be stalled. So ready permits a request (sent) only when the earlier words
+// will be finished on its arrival, two cycles after its grant at the earliest: fill_seq waits. The last word
+// of a vector completes its entry, and the next word is requested only after that.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,45 +19,45 @@ module fc_serial (
     input  wire       clk,
     input  wire       rst,
     input  wire       restart,
-    // a word may be requested, one is: its bytes, last one of the vector; its read is granted
+    // request permitted, request issued: bytes of the word, last word of the vector; its read is granted
     output wire       ready,
     input  wire       sent,
     input  wire [3:0] sent_bytes,
     input  wire       sent_last,
     input  wire       granted,
-    // a word is there: the same of it, until the next one arrives
+    // arrived word: the same attributes, held until the next one arrives
     input  wire       valid,
     input  wire [3:0] bytes,
     input  wire       last,
-    // elements of it go to the banks: those of the nine; byte of the word that comes to byte 0
+    // its elements are written: banks written, byte of the word that is rotated to byte 0
     output wire       work,
     output wire [8:0] on,
     output wire [2:0] base,
-    // their step in the entry; the entry is complete
+    // step in the entry; the entry is complete
     output reg  [5:0] step,
     output wire       done
 );
 
   // ---- requests
-  reg [1:0] sent_col;  // column of the first element that is requested
-  reg [1:0] rows_m1;  // tap rows that the word reaches whose read is not granted yet, less one
-  reg [1:0] pause;  // cycles without a request
-  reg vector_ends;  // the vector's last word is under way
+  reg [1:0] sent_col;  // column of the first requested element
+  reg [1:0] rows_m1;  // tap rows, less one, of the word whose read is not yet granted
+  reg [1:0] pause;  // remaining cycles without a request
+  reg vector_ends;  // the vector's last word is in flight
   wire [3:0] sent_upto = sent_bytes + {2'd0, sent_col};
   wire [1:0] sent_rows_m1 = (sent_upto > 4'd9) ? 2'd3 : (sent_upto > 4'd6) ? 2'd2 : {1'b0, sent_upto > 4'd3};
   wire [3:0] sent_rest = sent_upto - {1'b0, sent_rows_m1, 1'b0} - {2'd0, sent_rows_m1};  // in the last row
   assign ready = !vector_ends && (granted ? rows_m1 == 2'd0 : pause == 2'd0);
 
-  // ---- the word that is there: an element, and its place among the nine, tap row and column
+  // ---- arrived word: index of an element, and its unit, as tap row and column
   reg [2:0] at;
   reg [1:0] row;
   reg [1:0] col;
-  reg more;  // there are further elements
+  reg more;  // more elements remain
   assign work = valid || more;
   wire [3:0] left = bytes - {1'b0, at};
-  wire [3:0] upto = left + {2'd0, col};  // column behind the last element
+  wire [3:0] upto = left + {2'd0, col};  // column after the last element
   wire ends = upto <= 4'd3;
-  wire fills = upto >= 4'd3;  // the tap row
+  wire fills = upto >= 4'd3;  // the tap row is complete
   wire vector_end = ends && last;
   wire next_step = fills && row == 2'd2;
   assign done = work && (vector_end || (next_step && step == 6'd63));

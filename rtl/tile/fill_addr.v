@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fill_addr: the row of the AI RAM where the line at work begins.
+// fill_addr: AI RAM row in which the current line begins.
 //
-// How it works: registers hold the rows where the stripe, the group of channels in a row, and the line
-// begin. At the end of a line the walk of fill_seq continues a line further, in the next group of
-// channels, or at the stripe's first one again. Of two maps a line of the first is followed by that of
-// the second, so many rows apart.
-// Handshake: none; what fill_seq finishes in a cycle moves the registers at the clock edge.
+// How it works: registers hold the first rows of the stripe, of the group of channels in a row, and of the
+// line. At the end of a line fill_seq continues with the next line, with the next group of channels, or with
+// the stripe's first line again. Of two maps, each line of the first is followed by that of the second, at a
+// fixed distance in rows.
+// Handshake: none; the loops that fill_seq ends in a cycle update the registers at the clock edge.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -17,26 +17,26 @@ module fill_addr (
     // a stripe begins: row of its first line
     input  wire        load,
     input  wire [14:0] first,
-    // a line is finished: it was the last of a channel; of the last channel; of a group of channels
+    // end of a line, and whether it is the last of a channel; of the last channel; of a group of channels
     input  wire        line_end,
     input  wire        chan_end,
     input  wire        pass_end,
     input  wire        group_end,
-    // of two maps: that of the first is finished, not the second one's
+    // two maps: end of the first map's line, before that of the second
     input  wire        turn,
-    // of the layer: first rows of the maps, rows of a group of channels, of a line
+    // layer: first rows of the maps, rows per group of channels, rows per line
     input  wire [14:0] src,
     input  wire [14:0] src2,
     input  wire [13:0] group_rows,
     input  wire [ 4:0] line_rows,
-    // log2 of the lines to the next one; it is the same one
+    // log2 of the lines to advance; stay on the same line
     input  wire [ 1:0] skip_l,
     input  wire        stay,
-    // row where the line at work begins
+    // first row of the current line
     output reg  [14:0] row
 );
 
-  reg [14:0] stripe_row, group_row, line_row;  // of the first map
+  reg [14:0] stripe_row, group_row, line_row;  // in the first map
 
   wire [14:0] further = stay ? 15'd0 : {10'd0, line_rows} << skip_l;
   wire [14:0] next_line = line_row + further;

@@ -1,7 +1,7 @@
-  // Properties of fill_addr: the row is that of the line at work.
+  // Properties of fill_addr: the row is that of the current line.
   reg f_begun = 1'b0;  // a stripe was loaded
-  // where the group of channels begins in either map, rows of the lines above the line at work, above the
-  // stripe's first one; it is a line of the second map
+  // first row of the group of channels in either map, rows of the lines above the current line, above the
+  // stripe's first one; the line is in the second map
   reg [14:0] f_group, f_group2, f_above, f_above_0;
   reg f_second;
   reg [14:0] f_src, f_src2;
@@ -32,18 +32,18 @@
   end
 
   always @(posedge clk) begin
-    //: A line of the first map is finished once, and then that of the second; a stripe begins with neither.
+    //: turn ends a line of the first map only, and coincides neither with line_end nor with load.
     one_end : assume (!(turn && (line_end || load || f_second)));
     if (f_begun) begin
-      //: The layer stands while its stripes are at work.
+      //: The layer's fields are stable while its stripes are processed.
       layer_stands : assume ({f_src, f_src2, f_group_rows} == {src, src2, group_rows});
-      //: The row is that of the line at work: of its map and group of channels, so many rows below.
+      //: The row is that of the current line: first row of its group of channels plus the rows above the line.
       row_of_line : assert (row == f_row);
-      //: (invariant) The second map's groups are as far from the first one's as the maps are.
+      //: (invariant) The channel groups of the two maps are as far apart as the maps.
       second_map : assert (f_apart == f_maps_apart);
-      //: (invariant) So are the rows where the line of the first map, the stripe and the group begin.
+      //: (invariant) The rows of the first map's line, of the stripe and of the group equal those of the model.
       rows_of_nest : assert (line_row == f_line_row && stripe_row == f_stripe_row && group_row == f_group_row);
     end
-    //: A line of the second map in another group of channels is at work.
+    //: A line of the second map, beyond the first group of channels, is reached.
     second_group : cover (f_begun && f_second && f_group != src && f_above != f_above_0);
   end

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fill_request: requests the words that fill_seq names, and passes their notes on beside the data.
+// fill_request: requests the words that fill_seq selects, and delays their notes to match the data.
 //
-// How it works: the request, its address and the note of the word come from registers. The note of a word
-// that is read follows the read through the memory.
-// Handshake: go names the next word, in a cycle without a request or with its grant. fill_req waits for
-// fill_gnt; note_valid is high READ cycles later, in the cycle of the data.
+// How it works: the request, the word address and the note are registered. A note follows its read through
+// the memory.
+// Handshake: go presents the next word, in a cycle without a request or with its grant. fill_req is held
+// until fill_gnt; note_valid is high READ cycles later, in the cycle of the data.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module fill_request #(
-    // widths of the address of a word, of a note; cycles from a grant to the data of the read, see ai_ram
+    // widths of a word address, of a note; cycles from a grant to the read data, see ai_ram
     parameter AW   = 15,
     parameter NW   = 64,
     parameter READ = 1
@@ -19,7 +19,7 @@ module fill_request #(
     // clock and synchronous reset
     input  wire          clk,
     input  wire          rst,
-    // the next word: its address, its note
+    // next word: address, note
     input  wire          go,
     input  wire [AW-1:0] word,
     input  wire [NW-1:0] about,

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fill_seq: reads the words of the AI RAM that the array needs, in the order it needs them.
+// fill_seq: reads the AI RAM words that the array needs, in the order of use.
 //
-// How it works: the nest follows that of loop_nest: block of groups > stripe > pass > unit > line >
-// word of the line. A unit is a channel (3x3 and fully connected), the channels that share a word
-// (1x1) or a row (depthwise rows). When a stripe's input fits the tile buffer there is one pass,
-// and the groups of a block all use it; otherwise the input is read once for each group. What a
-// stripe needs fill_stripe works out while the one before it is read; from there fill_addr follows the
-// lines. Of a flat layer's line the part that lies in the stripe counts. Of an element-wise layer's two
-// maps a line of the first is followed by that of the second. Each word that is read goes to
-// tile_scatter (fully connected: fc_flatten or fc_serial) with a note of where its bytes belong and how
-// many entries are complete with it. The nest works a word ahead of the AI RAM: fill_request holds the
-// word that is requested.
-// Handshake: start with a stable descriptor, busy until the last word was read. A word waits for
-// room in the tile buffer (fully connected: for fc_ready, and taken says that one is requested), then
-// its read for the AI RAM (fill_req until fill_gnt); the note is valid READ cycles later, with the
-// data. With PAIR a read of a depthwise line of one row may be for the line below as well, when both
-// are in a word of the path.
+// How it works: the nest matches that of loop_nest: block of groups > stripe > pass > unit > line > word of
+// the line. A unit is a channel (3x3 and fully connected), the channels that share a word (1x1) or a row
+// (depthwise rows). If a stripe's input fits the tile buffer there is one pass for all groups of a block;
+// otherwise the input is read once per group. fill_stripe computes the extent of the next stripe while the
+// current one is read; fill_addr tracks the lines within it. Of a flat layer's line only the part within the
+// stripe is valid. Of an element-wise layer's two maps, each line of the first is followed by that of the
+// second. Each word read goes to tile_scatter (fully connected: fc_flatten or fc_serial) with a note of the
+// destination of its bytes and the number of entries it completes. The nest runs one word ahead of the AI
+// RAM: fill_request holds the requested word.
+// Handshake: start with a stable descriptor, busy until the last word has been read. A word waits for room in
+// the tile buffer (fully connected: for fc_ready; taken marks a request), then for its AI RAM read (fill_req
+// until fill_gnt); the note is valid READ cycles later, with the data. With PAIR a read of a depthwise line
+// of one row may include the line below, when both are in one word of the path.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -26,15 +24,15 @@ module fill_seq #(
     // entries of the tile buffer; bytes of a word: 8, 16, 32 or 64
     parameter TILE_ROWS = 32,
     parameter TILE_W    = 64,
-    // 1: the path has two rows; 1: maps of 1x1 layers may be one line; 1: the entries of a vector are
-    // counted here, by fc_done
+    // 1: the path has two rows; 1: maps of 1x1 layers may be one line; 1: fc_done advances the entry of a
+    // vector
     parameter PAIR      = 0,
     parameter FLAT_MAPS = 0,
     parameter FC_SERIAL = 0,
-    // cycles from a grant to the data of the read, see ai_ram
+    // cycles from a grant to the read data, see ai_ram
     parameter READ      = 1,
-    // derived, not to be set: log2 of the word, widths of its address, of a word of a line (1024
-    // bytes at most), of a piece of a quarter word in an entry of 64 bytes, of an entry counter
+    // derived, not to be set: log2 of the word, widths of its address, of a word index in a line (1024 bytes
+    // at most), of a quarter-word index in an entry of 64 bytes, of an entry counter
     parameter TB        = $clog2(TILE_W),
     parameter AW        = 21 - TB,
     parameter NB        = 10 - TB,
@@ -48,30 +46,30 @@ module fill_seq #(
     input wire start,
     input wire [`DESC_BITS-1:0] desc,
     output wire busy,
-    // lines of the map that are in the AI RAM
+    // lines of the map in the AI RAM
     input wire [9:0] lines_there,
-    // entries released by the array, and complete (running counts)
+    // entries released by the array, entries filled (running counts)
     input wire [TW-1:0] tile_freed,
     input wire [TW-1:0] tile_filled,
     // AI RAM read port
     output wire fill_req,
     output wire [AW-1:0] fill_word,
     input wire fill_gnt,
-    // fully connected: a word may be requested; one is: bytes that count, the vector's last one; with
-    // FC_SERIAL an entry is complete
+    // fully connected: request permitted, request issued: valid bytes, last word of the vector; with
+    // FC_SERIAL: an entry is complete
     input wire fc_ready,
     output wire taken,
     output wire [TB:0] taken_bytes,
     output wire taken_last,
     input wire fc_done,
-    // entry of the next word, with FC_SERIAL that which a vector has reached
+    // entry of the next word; with FC_SERIAL the entry that a vector is filling
     output reg [TW-1:0] entry,
     // note, valid in the cycle of the read data
     output wire note_valid,
     output wire [`NOTE_BITS-1:0] note
 );
 
-  // ---- descriptor fields, what is in the paths of the nest from registers: it begins three cycles behind start
+  // ---- descriptor fields; those in the nest's paths are registered: it begins three cycles after start
   wire k3_layer = desc[`DESC_K3] && !desc[`DESC_EW];
   wire [13:0] n_c = desc[`DESC_C];
   wire [10:0] n_w = desc[`DESC_W];
@@ -84,7 +82,7 @@ module fill_seq #(
     {k3, stl, ip, irl} <= {k3_layer, desc[`DESC_STL], desc[`DESC_IP], desc[`DESC_IRL]};
     {src, src2, group_rows} <= {desc[`DESC_SRC], desc[`DESC_SRC2], desc[`DESC_ICS]};
   end
-  // the mode from registers from the cycle after start on: it begins the longest path of the tile
+  // the mode, registered in the cycle after start: the longest path of the tile buffer begins here
   wire [1:0] new_mode = desc[`DESC_MODE];
   reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line;
   always @(posedge clk) begin
@@ -100,7 +98,7 @@ module fill_seq #(
   end
   wire whole = dwrow_mode || fc_mode;
 
-  // ---- the stripe after the one at work, and that one
+  // ---- the next stripe, and the current one
   wire load;
   wire go;
   wire stripe_ready;
@@ -126,14 +124,14 @@ module fill_seq #(
   always @(posedge clk) if (load) stripe <= following;
 
   // ---- counters of the nest
-  reg active;  // a stripe is at work
-  reg [9:0] y_left;  // lines to the last one
+  reg active;  // a stripe is being read
+  reg [9:0] y_left;  // lines after this one
   reg top;  // first line
-  reg [3:0] rel;  // the line, counted from the one above the stripe's first: 14 at most
-  reg map2;  // the line of the second map
-  reg [NB-1:0] s;  // word of the line
-  reg head;  // first one that is read
-  reg [QB-1:0] place;  // where its bytes go in a line of the stripe, in quarters of a word
+  reg [3:0] rel;  // index of the line, from the one above the stripe's first: 14 at most
+  reg map2;  // line of the second map
+  reg [NB-1:0] s;  // word index in the line
+  reg head;  // first word read of the line
+  reg [QB-1:0] place;  // position of its bytes in a line of the stripe, in quarters of a word
   reg [3:0] chmod;  // 1x1: channels already in the entry
   reg [TW-1:0] line_entry;  // entry of the line's first word
 
@@ -171,9 +169,9 @@ module fill_seq #(
   assign stripe_end = pass_end && pass_last;
   wire all_end = stripe_end && stripe[`STRIPE_LAST] && block_last;
 
-  // Words of a line where it is read as a whole, less one: of a row up to the end of the last channel
-  // of a whole unit, of the last one. Where several share a row, a line is shorter than their pitch.
-  wire [1:0] full_less = unit_size[1:0] - 2'd1;  // of four channels 3 as well
+  // Words of a line read as a whole, less one: up to the end of the last channel of a full unit, of the last
+  // unit. Where several channels share a row, a line is shorter than their pitch.
+  wire [1:0] full_less = unit_size[1:0] - 2'd1;  // four channels: 0 - 1 wraps to 3
   wire [1:0] tail_less = (n_c[1:0] - 2'd1) & full_less;
   wire [10:0] full_right = right | ({9'd0, full_less} << (3'd4 + {1'b0, ip}));
   wire [10:0] tail_right = right | ({9'd0, tail_less} << (3'd4 + {1'b0, ip}));
@@ -189,26 +187,26 @@ module fill_seq #(
     s_final <= !whole ? coming[`STRIPE_FINAL] : (unit_end && go ? next_last : unit_last) ? tail_last : full_last;
   end
 
-  // ---- what ends with the word
+  // ---- loops that end with this word
   wire s_last = s == s_final;
   wire turn = s_last && two_maps && !map2;
   assign line_end = s_last && !turn;
-  wire two;  // this line and the one below
+  wire two;  // the read includes the line below
   wire [1:0] skip_l = two ? 2'd1 : (chan_mode || (taps_mode && !k3)) ? stl :
              (k3_taps && stl == 2'd2 && rel[1:0] == 2'd2) ? 2'd1 : 2'd0;
   wire [2:0] skip = {skip_l == 2'd2, skip_l == 2'd1, skip_l == 2'd0};
-  // flat: pieces of lines; the line goes on in the next one
+  // flat: pieces of lines; the line continues in the next one
   wire flat, flat_last, flat_more;
   wire [5:0] flat_pos;
   wire [3:0] flat_at;
   wire [4:0] flat_count;
-  // none is left: counted down, for a comparison would be in every path
+  // last line: counted down, because a comparison would be in every path
   assign y_last = flat ? flat_last :
              y_left[9:2] == 8'd0 && (skip_l[1] || (!y_left[1] && (skip_l[0] || !y_left[0])));
 
-  // ---- room: the highest entry that this word writes to must be free
+  // ---- room: the highest entry written by this word must be free
   localparam [0:0] FC_AHEAD = FC_SERIAL != 0;
-  reg [4:0] reach;  // entries behind the present one, of a single line
+  reg [4:0] reach;  // offset of the highest entry written, for a single line
   always @(posedge clk) reach <= dwrow_mode ? irl : {4'd0, chan_mode || (fc_mode && FC_AHEAD)};
   // two lines have one row each
   wire [TW-1:0] reach_now = {{(TW - 5) {1'b0}}, two ? 5'd2 : reach};
@@ -221,9 +219,9 @@ module fill_seq #(
   assign busy = working || fill_req;
   assign load = stripe_ready && working && (!active || (go && stripe_end && !all_end));
 
-  // ---- entries complete with this word
-  // chmod (8 at most) + unit_chans (1 to 4) is 9 or more, is 9: written out, for two carry chains one
-  // behind the other are in the way of the next entry
+  // ---- entries completed by this word
+  // chmod (8 at most) + unit_chans (1 to 4) is at least 9, is 9: decoded without an adder, because two
+  // carry chains in series would delay the next entry
   wire [3:0] chsum = chmod + {1'b0, unit_chans};
   wire ch_wrap = chmod[3] || (chmod[2] && (unit_chans[2] ? chmod[1] || chmod[0] :
              unit_chans[1] && chmod[1] && (unit_chans[0] || chmod[0])));
@@ -277,7 +275,7 @@ module fill_seq #(
     end
   end
 
-  // ---- where the word is
+  // ---- address of the word
   wire [14:0] row;
   fill_addr u_addr (
       .clk       (clk),
@@ -296,7 +294,7 @@ module fill_seq #(
       .stay      (flat_more),
       .row       (row)
   );
-  // the unit's first channel in its row: bytes before it, of less than a row
+  // byte offset of the unit's first channel in its row
   wire [9:0] unit_at = {8'd0, unit} << {2'b01, ip};
   wire [NB-1:0] word = s | unit_at[9:TB];
 
@@ -350,7 +348,7 @@ module fill_seq #(
       .ky_on(ky_on),
       .slots(slots)
   );
-  // flat: the byte of the line that comes to byte 0
+  // flat: byte of the line that is rotated to byte 0
   wire [5:0] turn_at = flat ? {2'd0, flat_at - flat_pos[3:0]} : 6'd0;
   wire [TB:0] tail = {1'b0, right[TB-1:0]} + {{TB{1'b0}}, 1'b1};
   wire [6:0] flat_bytes = {2'd0, flat_count};

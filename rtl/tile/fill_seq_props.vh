@@ -1,4 +1,4 @@
-  // Properties of fill_seq: every word that it reads lies in the input map, or in the second one.
+  // Properties of fill_seq: every word read lies in the input map, or in the second map.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
@@ -8,11 +8,11 @@
   reg f_on = 1'b0;  // a layer was started
   reg [1:0] f_age = 2'd0;  // cycles since then
   reg [`DESC_BITS-1:0] f_desc;
-  reg [15:0] f_c;  // first channel of the unit at work
-  reg [16:0] f_above, f_above_0;  // rows of the lines above this one, above the stripe's first one
-  reg [11:0] f_y, f_first_y;  // this line, the stripe's first one
-  reg [26:0] f_lo, f_lo2;  // row where the group of channels begins, in either map
-  // of the word that is asked for: its map and group of channels begin at this row; word of them
+  reg [15:0] f_c;  // first channel of the current unit
+  reg [16:0] f_above, f_above_0;  // rows of the lines above the current one, above the stripe's first one
+  reg [11:0] f_y, f_first_y;  // current line, the stripe's first line
+  reg [26:0] f_lo, f_lo2;  // first row of the group of channels, in either map
+  // requested word: first row of its group of channels in its map, rows of the lines above, word index
   reg [26:0] f_asked_row;
   reg [16:0] f_asked_above;
   reg [10:0] f_asked_word;
@@ -23,7 +23,7 @@
   wire f_chan = f_mode == `MODE_CHAN;
   wire [1:0] f_gl = (ip == 0) ? 2'd2 : (ip == 1) ? 2'd1 : 2'd0;  // log2 of the channels in a row
   wire [1:0] f_mask = (ip == 0) ? 2'd3 : (ip == 1) ? 2'd1 : 2'd0;
-  // words of a row before those of the unit; word of the line, or of the row, from its beginning on
+  // words of a row before the unit; word index from the beginning of the line, or of the row
   wire [1:0] f_sub = f_c[1:0] & f_mask;
   wire [5:0] f_before = ({4'd0, f_sub} << (ip + 3'd4)) >> TB;
   wire [10:0] f_word = f_before + s;
@@ -33,7 +33,7 @@
   wire [9:0] f_reach = following[`STRIPE_REACH];
   wire [NB-1:0] f_first_s = following[`STRIPE_FIRST];
   wire [NB-1:0] f_last_s = following[`STRIPE_FINAL];
-  (* anyseq *) reg [11:0] f_stripe_y;  // first line of the stripe after the one at work
+  (* anyseq *) reg [11:0] f_stripe_y;  // first line of the next stripe
   wire [2:0] f_unit = f_dwrow ? 3'd1 << f_gl : (f_chan && TB == 6) ? 3'd1 << f_gl :
       (f_chan && TB == 5 && ip == 0) ? 3'd2 : 3'd1;
   always @(posedge clk) begin
@@ -68,80 +68,80 @@
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: A layer is started while none is at work, and stands from then on.
+      //: A layer is started only while idle, and its descriptor is stable from then on.
       layer_stands : assume ((!start || !busy) && (!f_on || start || desc == f_desc));
-      //: Sizes are those of the layer decoder.
+      //: Sizes are within the limits of the layer decoder.
       sizes_legal : assume (n_w != 0 && n_w <= 960 && n_h != 0 && n_h <= 512 && n_c != 0 &&
           n_c <= (f_chan ? 9216 : 1024) && desc[`DESC_G] != 0 && desc[`DESC_B] != 0 &&
           desc[`DESC_IP] == (n_w <= 16 ? 0 : n_w <= 32 ? 1 : 2) && desc[`DESC_IRL] == (n_w + 11'd63) >> 6 &&
           desc[`DESC_STL] <= 2);
-      //: A stripe is not there before the third cycle; its lines and words are of the map (proven of fill_stripe).
+      //: No stripe is ready before the third cycle; its lines and words lie in the map (proven for fill_stripe).
       if (f_on && stripe_ready) stripe_legal : assume (f_age >= 2 && f_stripe_y < n_h && f_stripe_y + f_reach < n_h &&
           f_first_s <= f_last_s && {f_last_s, {TB{1'b0}}} < n_w &&
           (!whole || (f_first_s == 0 && f_stripe_y == 0)));
-      //: A group of channels has as many rows as its lines (layer_decode multiplies): at a stripe's first line,
+      //: A group of channels includes the rows of its lines (layer_decode multiplies): at a stripe's first line,
       if (f_on && stripe_ready) rows_above_stripe : assume (f_stripe_above + desc[`DESC_IRL] <= f_ics);
-      //: ... at the line at work.
+      //: ... and at the current line.
       if (active && f_y < n_h) rows_of_lines : assume (f_above + irl <= f_ics);
-      //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows; so do the second map's.
+      //: The rows of each group of channels lie in the AI RAM of up to 32768 rows; so do those of the second map.
       if (active && f_c < n_c) maps_inside : assume (f_lo + f_ics <= f_depth &&
           (!two_maps || f_lo2 + f_ics <= f_depth) && f_depth <= 32768);
-      //: The row is that of the line at work (proven of fill_addr).
+      //: The row is that of the current line (proven for fill_addr).
       if (active) row_of_line : assume (row == f_row);
       if (fill_req) begin
-        //: Each word that is read is where docs/kpu.md has this channel, line and word.
+        //: Each word read is at the address that docs/kpu.md defines for its channel, line and index.
         place_of_word : assert (fill_word == ((f_asked_row + f_asked_above) << (6 - TB)) + f_asked_word);
-        //: No word outside the rows of the input map or the second one is read, so none outside the AI RAM.
+        //: No word outside the rows of the input map or the second map is read, so none outside the AI RAM.
         inside : assert (fill_word >> (6 - TB) >= f_asked_row && fill_word >> (6 - TB) < f_asked_row + f_ics &&
             fill_word >> (6 - TB) < f_depth);
       end
-      //: (invariant) Nothing is at work before the first layer.
+      //: (invariant) The fill is idle before the first layer.
       if (!f_on) rests : assert (!working && !active && !fill_req);
-      //: (invariant) The word that is asked for is of a line that the group of channels has.
+      //: (invariant) The requested word lies in a line of the group of channels.
       if (fill_req) asked_inside : assert (f_asked_row + f_ics <= f_depth && f_depth <= 32768 &&
           f_asked_above + (f_asked_word >> (6 - TB)) < f_ics);
-      //: (invariant) The mode is the layer's,
+      //: (invariant) The mode is that of the layer,
       if (f_on && !start) mode_of_layer : assert ({chan_mode, dwrow_mode} == {f_chan, f_dwrow} &&
           {taps_mode, k3_taps} == {f_mode == `MODE_TAPS, f_mode == `MODE_TAPS && k3_layer} &&
           {fc_mode, ew, two_maps} == {f_mode == `MODE_FC, desc[`DESC_EW], desc[`DESC_EW] && !desc[`DESC_ONE]});
-      //: (invariant) ... and so are the fields in registers
+      //: (invariant) ... and so are the registered fields,
       if (f_on && !start) fields_of_layer : assert ({k3, stl, ip, irl} == {k3_layer, desc[`DESC_STL], desc[`DESC_IP], desc[`DESC_IRL]} &&
           {src, src2, group_rows} == {desc[`DESC_SRC], desc[`DESC_SRC2], desc[`DESC_ICS]});
-      //: (invariant) ... and its last column,
+      //: (invariant) ... the last column,
       if (f_on && !start) column_of_layer : assert (right == n_w - 11'd1);
-      //: (invariant) ... and the last words of a whole line.
+      //: (invariant) ... and the last word indices of a whole line.
       if (f_on && !start && f_age != 0) words_of_layer : assert (
           full_last == full_right[9:TB] && tail_last == tail_right[9:TB]);
-      //: (invariant) The units begin a cycle behind the layer.
+      //: (invariant) The units begin a cycle after the layer.
       units_begin : assert (started == (f_on && f_age == 0 && !start) || start);
       if (f_on && !start && working && f_age != 0) begin
-        //: (invariant) Channels from the unit at work on.
+        //: (invariant) Remaining channels, from the current unit on.
         units : assert (chans_left != 0 && chans_left <= n_c && unit_last == (chans_left <= f_unit) &&
             unit == ((n_c - chans_left) & f_mask) && ((n_c - chans_left) & (f_unit - 1)) == 0);
-        //: (invariant) No word is left over when no stripe is at work.
+        //: (invariant) All channels remain while no stripe is active.
         if (!active) at_rest : assert (chans_left == n_c);
       end
       //: (invariant) A stripe begins with the first map.
       if (f_on && !start && working && !active) first_map : assert (!map2);
       if (active) begin
-        //: (invariant) A stripe is at work while a layer is.
+        //: (invariant) A stripe is active only during a layer.
         begun : assert (f_on && working && f_age >= 2 && !start);
-        //: (invariant) The channel.
+        //: (invariant) The channel matches the model.
         channel : assert (f_c == n_c - chans_left);
-        //: (invariant) Its group of channels begins in the AI RAM.
+        //: (invariant) The first row of its group of channels does not overflow.
         groups : assert (f_lo <= 65535 && (!two_maps || f_lo2 <= 65535));
-        //: (invariant) The stripe and the line are of the group's rows.
+        //: (invariant) The stripe and the line lie within the rows of the group.
         rows_above : assert (f_above >= f_above_0 && f_above < f_ics && f_above_0 + irl <= f_ics);
-        //: (invariant) The line.
+        //: (invariant) The line lies in the stripe and in the map.
         line : assert (f_first_y + stripe[`STRIPE_REACH] < n_h && f_y >= f_first_y && f_y < n_h &&
             (!map2 || two_maps) &&
             f_y + y_left == f_first_y + stripe[`STRIPE_REACH]);
-        //: (invariant) The words of the line.
+        //: (invariant) The word index lies in the line.
         words : assert (s <= s_final && s_final == (!whole ? stripe[`STRIPE_FINAL] : unit_last ? tail_last : full_last) && {stripe[`STRIPE_FINAL], {TB{1'b0}}} < n_w &&
             stripe[`STRIPE_FIRST] <= s_final && (!whole || stripe[`STRIPE_FIRST] == 0));
       end
     end
-    //: A word of another group of channels, not in the first line, is read.
+    //: A word beyond the first group of channels and the first line is read.
     next_group : cover (!rst && fill_req && fill_gnt && f_asked_row != desc[`DESC_SRC] && f_asked_above != 0);
     //: A word of the second map is read.
     second_map : cover (!rst && go && map2);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fill_stripe: works out what the next stripe needs of the input, while the one before it is read.
+// fill_stripe: computes the part of the input that the next stripe needs, while the current one is read.
 //
-// How it works: stripe_iter walks the stripes of the computed grid; in two steps a stripe becomes the
-// lines and words of the map that its windows meet. Between the two the iterator moves on to the stripe
-// behind it, so that taken has a short way. From the second step on the row of the AI RAM where they
-// begin is multiplied, a bit of the rows of a line each cycle. Depthwise rows and fully connected layers have
-// one stripe, the whole map. A flat layer's stripe is 64 pixels from anywhere in a line on, and ends at
-// the latest where the next one begins.
-// Handshake: ready is high from when the stripe is worked out and its lines are in the AI RAM until
-// taken accepts it; the next one is then worked out. fill_seq waits for ready, nothing waits here.
+// How it works: stripe_iter walks the stripes of the computed grid; two steps convert a stripe to the lines
+// and words of the map that its windows cover. Between the two the iterator advances to the following stripe,
+// which keeps the path of taken short. From the second step on the AI RAM row of the first line is
+// multiplied, one bit of the rows per line each cycle. Depthwise rows and fully connected layers have one
+// stripe, the whole map. A flat layer's stripe is 64 pixels starting anywhere in a line, and ends at the
+// latest where the next one begins.
+// Handshake: ready rises when the stripe is computed and its lines are in the AI RAM, and is held until taken
+// accepts it; the next one is computed then. fill_seq waits for ready.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -19,23 +19,23 @@ module fill_stripe #(
     // bytes of a word: 8, 16, 32 or 64; 1: maps of 1x1 layers may be one line
     parameter TILE_W    = 64,
     parameter FLAT_MAPS = 0,
-    // derived, not to be set: log2 of it, width of a word of a line (1024 bytes at most)
+    // derived, not to be set: log2 of the word, width of a word index in a line (1024 bytes at most)
     parameter TB        = $clog2(TILE_W),
     parameter NB        = 10 - TB
 ) (
     // clock and synchronous reset
     input  wire                    clk,
     input  wire                    rst,
-    // layer start with its descriptor; one stripe for the whole map, windows of 3x3; last column of the
-    // map, from the cycle after the start on
+    // layer start with its descriptor; one stripe for the whole map, windows of 3x3; last column of the map,
+    // valid from the cycle after the start on
     input  wire                    start,
     input  wire [  `DESC_BITS-1:0] desc,
     input  wire                    whole,
     input  wire                    k3_taps,
     input  wire [            10:0] right,
-    // lines of the map that are in the AI RAM
+    // lines of the map in the AI RAM
     input  wire [             9:0] lines_there,
-    // the stripe is taken, it is there, what it needs
+    // the stripe is accepted, it is ready, its part of the input
     input  wire                    taken,
     output wire                    ready,
     output wire [`STRIPE_BITS-1:0] stripe
@@ -46,7 +46,7 @@ module fill_stripe #(
   wire [4:0] irl = desc[`DESC_IRL];  // 15 at most
   wire [1:0] stl = desc[`DESC_STL];
   wire ph = desc[`DESC_PH];
-  // the grid from registers: the first stripe is looked at in the cycle behind the start
+  // the grid is registered: the first stripe is evaluated in the cycle after the start
   reg overlap;
   reg [10:0] kw;
   reg [9:0] kh;
@@ -60,7 +60,7 @@ module fill_stripe #(
   reg p_there, there;
   reg  p_last;
   reg  last;
-  wire onward = p_there && !there;  // the first step is made: the iterator moves on
+  wire onward = p_there && !there;  // first step complete: the iterator advances
   wire stripe_last_x, stripe_last_y;
   wire [9:0] stripe_gx;
   wire [8:0] stripe_gy;
@@ -92,8 +92,8 @@ module fill_stripe #(
   reg  [8:0] p_gy;
   reg  [6:0] p_reach;  // width - 1
   reg  [2:0] p_lines;
-  reg        p_low;  // no line of the grid is below it
-  // flat: the line where it begins and the one where the next begins
+  reg        p_low;  // no grid line below it
+  // flat: first line of the stripe, and of the next one
   wire       flat;
   wire [8:0] flat_y, flat_reach;
   wire [3:0] flat_x;
@@ -138,7 +138,7 @@ module fill_stripe #(
     end
   end
 
-  // ---- lines: those of the windows, as far as the map has them
+  // ---- lines covered by the windows, clipped to the map
   wire [9:0] y_top = {1'b0, p_gy} << stl;
   wire up_tap = k3_taps && p_gy != 9'd0;
   wire down_tap = k3_taps && !(p_low && stl == 2'd0 && kh == n_h);
@@ -148,13 +148,13 @@ module fill_stripe #(
   wire to_end = whole || (flat && p_last);
   wire [9:0] y_last = (to_end ? n_h : y_top) + (to_end ? 10'h3ff : {6'd0, y_reach}) + {9'd0, down_tap && !to_end};
 
-  // ---- words of a line: the window's, as far as the map has them
+  // ---- words of a line covered by the windows, clipped to the map
   wire [9:0] x_base = p_gx << stl;
-  wire [9:0] x_lo = x_base | {9'd0, ph};  // the phase belongs to a stride of two
+  wire [9:0] x_lo = x_base | {9'd0, ph};  // a phase implies a stride of two
   wire [8:0] x_reach = {2'd0, p_reach} << stl;  // at most 63 * 4
   wire pre_word = k3_taps && x_lo != 10'd0 && x_lo[TB-1:0] == {TB{1'b0}};
   wire [10:0] x_next = {1'b0, x_lo} + {2'd0, x_reach} + {10'd0, k3_taps};
-  wire beyond = x_next[10:TB] > right[10:TB];  // the map ends a word before
+  wire beyond = x_next[10:TB] > right[10:TB];  // the map ends one word earlier
   wire carries = x_next[TB] ^ x_lo[TB] ^ x_reach[TB];
 
   reg [9:0] last_y;
@@ -176,11 +176,11 @@ module fill_stripe #(
     shift <= whole ? {TB{1'b0}} : x_lo[TB-1:0];
   end
 
-  // ---- the row of the first line: rows of a line times the line. An adder, and not a multiplier, which
-  // would be one less for the array.
+  // ---- row of the first line: rows per line times the line index. An adder, because a multiplier would be
+  // one less for the array.
   reg [14:0] row;
-  reg [14:0] multiple;  // of the line: 1, 2, 4, 8
-  reg [ 3:0] factor;  // bits of the rows of a line that are left
+  reg [14:0] multiple;  // the line index times 1, 2, 4, 8
+  reg [ 3:0] factor;  // remaining bits of the rows per line
   always @(posedge clk) begin
     if (there) begin
       row <= row + (factor[0] ? multiple : 15'd0);

@@ -1,4 +1,4 @@
-  // Properties of fill_stripe: what a stripe reads lies in the input map.
+  // Properties of fill_stripe: all lines and words of a stripe lie in the input map.
   //: The design is reset first.
   initial begin
     from_reset : assume (rst);
@@ -7,13 +7,13 @@
   reg f_on = 1'b0;  // a layer was started
   reg [`DESC_BITS-1:0] f_desc;
   reg f_whole, f_k3_taps;
-  wire [3:0] f_words = (n_w + 11'd63) >> 6;  // rows of a line
+  wire [3:0] f_words = (n_w + 11'd63) >> 6;  // rows per line
   wire [10:0] f_kw = desc[`DESC_KW];
   wire [9:0] f_kh = desc[`DESC_KH];
   wire [2:0] f_swl = desc[`DESC_SWL];
   wire f_overlap = desc[`DESC_POOL] == `POOL_MAXS1 || desc[`DESC_POOL] == `POOL_MEANS1;
-  // the row where the stripe begins: as many below the map's as there are above its first line; and what
-  // it will be, from the row so far and the bits that are left
+  // f_row: row of the stripe's first line, by multiplication; f_will: final value of the row, from the
+  // partial sum and the remaining bits
   wire [14:0] f_y = {5'd0, y_first};
   wire [14:0] f_row_1 = desc[`DESC_SRC] + (irl[0] ? f_y : 15'd0);
   wire [14:0] f_row_2 = f_row_1 + (irl[1] ? f_y << 1 : 15'd0);
@@ -23,7 +23,7 @@
   wire [14:0] f_will_2 = f_will_1 + (factor[1] ? multiple << 1 : 15'd0);
   wire [14:0] f_will_3 = f_will_2 + (factor[2] ? multiple << 2 : 15'd0);
   wire [14:0] f_will = f_will_3 + (factor[3] ? multiple << 3 : 15'd0);
-  // columns and lines from the stripe on that was kept; those of a whole stripe
+  // columns and lines of the grid from the registered stripe on; those of a full stripe
   wire [10:0] f_left_x = f_kw - p_gx;
   wire [9:0] f_left_y = f_kh - p_gy;
   wire [10:0] f_width = 11'd1 << f_swl;
@@ -39,53 +39,53 @@
 
   always @(posedge clk) begin
     if (!rst) begin
-      //: The grid is the map, or the part of it that a pick's stride leaves.
+      //: The grid is the map, or the part of it selected by the stride of a pick.
       if (start || f_on) grid_legal : assume (f_kw != 0 && f_kw <= 1024 && f_kh != 0 && f_kh <= 512 &&
           stl <= 2 && ({2'd0, f_kw} << stl) <= n_w && ({2'd0, f_kh} << stl) <= n_h && (!ph || stl == 1));
-      //: Sizes are those that the layer decoder accepts.
+      //: Sizes are within the limits of the layer decoder.
       if (start || f_on) sizes_legal : assume (n_w != 0 && n_w <= 960 && n_h != 0 && n_h <= 512 &&
           f_swl >= 4 && f_swl <= 6 && !(f_overlap && f_swl == 6) && irl == f_words);
-      //: The layer stands from its start on.
+      //: The layer's descriptor is stable from its start on.
       if (f_on && !start) layer_stands : assume (desc == f_desc && whole == f_whole && k3_taps == f_k3_taps &&
           right == n_w - 11'd1);
-      //: A stripe is taken only when it is there.
+      //: A stripe is accepted only while it is ready.
       if (taken) taken_when_there : assume (ready && !start);
       if (f_on && !start && ready) begin
         //: A stripe reads lines of the map only.
         lines_inside : assert (y_first <= last_y && last_y < n_h);
-        //: It reads as many lines as it says.
+        //: The last line read follows from the first one and STRIPE_REACH.
         lines_read : assert (f_last_line == last_y);
-        //: It reads words of a line only.
+        //: A stripe reads words within a line only.
         words_inside : assert (first_s <= last_s && {last_s, {TB{1'b0}}} < n_w);
-        //: As many of them give bytes as its pixels take, without those before and behind.
+        //: The words read are those that its pixels span, plus the extra word before and after.
         words_used : assert (whole || f_words_read == {1'b0, x_reach[8:TB]} + pre + post);
-        //: It begins in the row of its first line: so many lines below the first row of the map.
+        //: The row is that of its first line: the map's first row plus the rows of the lines above.
         row_of_line : assert (row == f_row);
       end
-      //: (invariant) The grid is the layer's.
+      //: (invariant) The registered grid is that of the layer.
       if (f_on && !start) grid_of_layer : assert (kw == f_kw && kh == f_kh && swl == f_swl && overlap == f_overlap);
       //: (invariant) The stripe lies in the grid.
       if (f_on && !start) grid : assert (stripe_gx < f_kw && stripe_gy < f_kh);
-      //: (invariant) The steps follow each other.
+      //: (invariant) The second step follows the first.
       if (f_on && !start) in_turn : assert (p_there || !there);
       //: (invariant) The whole map is one stripe.
       if (f_on && !start && whole) one_stripe : assert (stripe_gx == 0 && stripe_gy == 0 && (!p_there || p_gx == 0 && p_gy == 0));
-      //: (invariant) What the first step kept is the stripe, until the iterator moves on.
+      //: (invariant) The first step's registers hold the iterator's stripe until the iterator advances.
       if (f_on && !start && onward) kept : assert (p_gx == stripe_gx && p_gy == stripe_gy);
-      //: (invariant) What the first step kept is a stripe of the grid.
+      //: (invariant) The first step's registers hold a stripe of the grid.
       if (f_on && !start && p_there) kept_of_grid : assert (p_gx < f_kw && p_gy < f_kh && p_low == (f_left_y <= f_lines) &&
           p_lines == (p_low ? f_left_y : f_lines) && p_reach == (f_left_x <= f_width ? f_left_x : f_width) - 1 &&
           p_last == (whole || (f_left_x <= f_width && p_low)));
-      //: (invariant) What the second step worked out of its lines is of the stripe.
+      //: (invariant) The lines computed by the second step are those of the stripe.
       if (f_on && !start && there) lines_worked_out : assert (last_y == y_last && last == p_last &&
           reach == y_reach + {3'd0, up_tap} + {3'd0, down_tap});
-      //: (invariant) ... and of its words.
+      //: (invariant) ... and so are the words.
       if (f_on && !start && there) words_worked_out : assert (first_s == (whole ? {NB{1'b0}} : x_lo[9:TB] - pre_word) &&
           last_s == (beyond ? right[9:TB] : x_next[9:TB]) && pre == (!whole && pre_word) &&
           post == (!whole && carries && !beyond));
-      //: (invariant) The row so far and what is to be added are the product.
+      //: (invariant) The partial sum plus the remaining terms equals the product.
       if (f_on && !start && there) multiplies : assert (f_will == f_row);
     end
-    //: A stripe below and to the right of the first one is taken.
+    //: A stripe below and to the right of the first one is accepted.
     second_row : cover (!rst && f_on && taken && y_first != 0 && first_s != 0);
   end

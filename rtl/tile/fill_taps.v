@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fill_taps: which tap rows the line at work feeds, and as which line of the stripe.
+// fill_taps: selects the tap rows that the current line feeds, and the line of the stripe for each.
 //
-// How it works: tap row ky of line l of the stripe sees line stride * (gy + l) + ky - 1 of the map. The
-// line is counted from the one above the stripe's first, rel; so it feeds tap row ky if rel - ky is the
-// stride times a line of the stripe. A depthwise row feeds those of the rows below, at and above it. Of an
+// How it works: tap row ky of stripe line l sees map line stride * (gy + l) + ky - 1. rel is the index of the
+// current line, counted from the one above the stripe's first; so it feeds tap row ky if rel - ky is the
+// stride times a line of the stripe. A depthwise row feeds the rows below, at and above it. Of an
 // element-wise layer's two maps the first feeds the middle tap row, the second the last one.
 // Handshake: none, combinational.
 `resetall
@@ -16,13 +16,13 @@ module fill_taps (
     input  wire       ew,
     input  wire       dwrow,
     input  wire [1:0] stl,
-    // stripe: its lines; the line at work; the map's first, last one; of the second map
+    // stripe: lines; current line: index, first or last of the map, in the second map
     input  wire [2:0] lines,
     input  wire [3:0] rel,
     input  wire       first,
     input  wire       last,
     input  wire       map2,
-    // tap rows that it feeds, lines of the stripe for them, 2 bits each
+    // tap rows it feeds, line of the stripe for each, 2 bits
     output wire [2:0] ky_on,
     output wire [5:0] slots
 );

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fill_units: the outer loops of the fill: blocks of groups, passes over a stripe, units of channels.
+// fill_units: outer loops of the fill: blocks of groups, passes over a stripe, units of channels.
 //
-// How it works: a unit is a channel (3x3 and fully connected), the channels that share a word (1x1) or a
-// row (depthwise rows). The units of all channels are a pass. When a stripe's input fits the tile buffer
-// one pass serves all groups of a block, otherwise the input is read once for each group. The stripes of
-// the map are read for each block. fill_seq has the loops inside: lines of a unit and words of a line.
-// Handshake: none; unit_end says that the present unit's last word is requested, and the next one follows
-// at the clock edge. start comes a cycle behind the layer's, with its mode and pitch in registers.
+// How it works: a unit is a channel (3x3 and fully connected), the channels that share a word (1x1) or a row
+// (depthwise rows). The units of all channels form a pass. If a stripe's input fits the tile buffer one pass
+// serves all groups of a block, otherwise the input is read once per group. The stripes of the map are read
+// for each block. fill_seq has the inner loops: lines of a unit and words of a line.
+// Handshake: none; unit_end marks the request of the current unit's last word, and the next unit follows at
+// the clock edge. start comes a cycle after the layer's, when mode and pitch are registered.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -26,18 +26,18 @@ module fill_units #(
     input  wire [           1:0] ip,
     input  wire                  dwrow_mode,
     input  wire                  chan_mode,
-    // the unit is finished; the stripe is the map's last one
+    // end of the unit; the stripe is the map's last one
     input  wire                  unit_end,
     input  wire                  stripe_last,
-    // channels of a unit; of this one the first, as a place in its row; channels from it on; it is the
-    // last one; the one behind it is; the next one is in another row
+    // channels per unit; first channel of the unit, as an index in its row; channels from it on; it is the
+    // last unit; the next unit is the last one; the next unit is in another row
     output wire [           2:0] unit_size,
     output reg  [           1:0] unit,
     output reg  [          13:0] chans_left,
     output reg                   unit_last,
     output wire                  next_last,
     output wire                  group_end,
-    // the pass is the stripe's last one; the block is the layer's
+    // last pass of the stripe; last block of the layer
     output wire                  pass_last,
     output wire                  block_last
 );
@@ -65,16 +65,16 @@ module fill_units #(
   wire [ 1:0] unit_next = (unit + unit_size[1:0]) & row_mask;
   wire [13:0] chans_after = chans_left - {11'd0, unit_size};
   assign group_end = unit_next == 2'd0;
-  // that it is the last one is worked out a unit ahead
+  // the last unit is detected one unit ahead
   wire [3:0] two_units = {unit_size, 1'b0};
   wire only_unit = n_c[13:3] == 11'd0 && n_c[2:0] <= unit_size;
   assign next_last = unit_last ? only_unit : chans_left[13:4] == 10'd0 && chans_left[3:0] <= two_units;
 
   // ---- groups and passes
-  reg [10:0] groups_left;  // from this block on
-  reg [10:0] pass;  // from 1 on
+  reg [10:0] groups_left;  // groups from this block on
+  reg [10:0] pass;  // index, from 1
   wire [11:0] groups_after = {1'b0, groups_left} - {1'b0, n_b};
-  // (the first unit of a block follows the last one of the block before by three cycles at least)
+  // (the first unit of a block follows the last unit of the previous block by at least three cycles)
   reg last_groups;
   always @(posedge clk) last_groups <= groups_after[11] || groups_after == 12'd0;
   assign pass_last  = desc[`DESC_HELD] || dwrow_mode || pass == (last_groups ? groups_left : n_b);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tile_bank: one of the nine banks of the tile buffer, the operands of one unit of the cascade.
+// tile_bank: one of the nine banks of the tile buffer: the operands of one unit of the cascade.
 //
-// How it works: an entry is one reduction step. Bank t of an entry holds, for each of the 64 pixels
-// of a stripe, the operand of multiply-add unit t: tap t of a 3x3 window, or channel t of nine, or
-// (fully connected) element t of nine of 64 steps. The bank takes its bytes from the views of
-// tile_scatter, or one byte of fc_flatten, at one of two places. An entry is 64 / TILE_W words. With
-// PAIR a second row goes to the next entry, and two entries are read at once: even and odd ones are
-// in memories of their own. What is read is registered again: a block RAM takes half a cycle.
+// How it works: an entry is one reduction step. Bank t of an entry holds, for each of the 64 pixels of a
+// stripe, the operand of multiply-add unit t: tap t of a 3x3 window, or channel t of nine, or (fully
+// connected) element t of nine of 64 steps. A write stores bytes of a view of tile_scatter, or one byte of
+// fc_flatten, at one of two places. An entry is 64 / TILE_W words. With PAIR a second row goes to the next
+// entry, and two entries are read at once: even and odd entries are in separate memories. Read data are
+// registered again, because a block RAM takes half a cycle.
 // Handshake: none; the fill and the sequencer of the array count entries.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module tile_bank #(
-    // which bank (0..8); 1: it may be written at place 0, as well as at its own
+    // index of the bank (0..8); 1: writes may go to place 0 as well as to its own place
     parameter BANK   = 0,
     parameter TWO    = 1,
     // entries; bytes of a word
@@ -22,31 +22,31 @@ module tile_bank #(
     parameter TILE_W = 64,
     // 1: two entries at once
     parameter PAIR   = 0,
-    // derived, not to be set: width of a word's address
+    // derived, not to be set: width of a word address
     parameter AW     = $clog2(ROWS) + 6 - $clog2(TILE_W)
 ) (
     // clock
     input  wire                        clk,
-    // something is written; at place 0; the places: word, bytes of it
+    // write; at place 0; the two places: word address, byte enables
     input  wire                        we,
     input  wire                        zero,
     input  wire [              AW-1:0] addr_0,
     input  wire [              AW-1:0] addr_own,
     input  wire [          TILE_W-1:0] lanes_0,
     input  wire [          TILE_W-1:0] lanes_own,
-    // views of a word, see tile_scatter; which one, where it may be any (TILE_W > 16)
+    // views of a word, see tile_scatter; selected view, where any may be written (TILE_W > 16)
     input  wire [        8*TILE_W-1:0] view0,
     input  wire [        8*TILE_W-1:0] view1,
     input  wire [        8*TILE_W-1:0] view2,
     input  wire [        8*TILE_W-1:0] view3,
     input  wire [                 1:0] pick,
-    // with PAIR: second row, it is written
+    // with PAIR: second row, its write enable
     input  wire [        8*TILE_W-1:0] word_b,
     input  wire                        on_b,
-    // fully connected layer: the byte
+    // fully connected layer: byte to write
     input  wire                        fc,
     input  wire [                 7:0] fc_byte,
-    // read port: enable, word, its bytes two cycles later; with PAIR those of the next entry above
+    // read port: enable, word address, data two cycles later; with PAIR the next entry in the upper half
     input  wire                        re,
     input  wire [              AW-1:0] raddr,
     output reg  [8*(TILE_W<<PAIR)-1:0] rdata
@@ -92,13 +92,13 @@ module tile_bank #(
       );
       wire unused_b = &{1'b0, word_b, on_b};
     end else begin : g_pair
-      // the second row, moved as the view of the tap column is
+      // the second row, shifted like the view of the tap column
       wire [AW-1:0] waddr_b = waddr + {{(AW - 1) {1'b0}}, 1'b1};
       wire [8*TILE_W-1:0] wide_b = (KX == 2'd0) ? word_b << 8 : (KX == 2'd2) ? word_b >> 8 : word_b;
       for (h = 0; h < 2; h = h + 1) begin : g_half
         localparam [0:0] ODD = h;
         wire first = waddr[0] == ODD;
-        // of an odd entry and the next one the even one is further on
+        // with an odd entry first, the even one is the next
         wire [AW-2:0] at = raddr[AW-1:1] + {{(AW - 2) {1'b0}}, raddr[0] && !ODD};
         wire [8*TILE_W-1:0] half;
         ram_1r1w #(

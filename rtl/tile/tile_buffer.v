@@ -2,14 +2,14 @@
 //
 // tile_buffer: fetches the operands of the array from the AI RAM and holds them, nine banks wide.
 //
-// How it works: fill_seq reads AI RAM words in the order in which the array needs them;
-// tile_scatter lays their bytes out in the banks, where tile_place says; for fully connected layers
+// How it works: fill_seq reads AI RAM words in the order in which the array needs them; tile_scatter
+// distributes their bytes to the banks, at the places given by tile_place; for fully connected layers
 // fc_flatten does, or fc_serial where a word is 8 bytes. An entry is one reduction step, bank t the 64
-// operands of column t. Entries form a ring. The tile buffer works in words of TILE_W bytes; a word of
-// the memory path has one or more of them.
-// Handshake: start with a stable descriptor. The fill waits for room (tile_freed) and for the AI
-// RAM (fill_req until fill_gnt); tile_filled and tile_freed are running counts of entries. Each
-// bank has a read port of its own; row_t follows re[t] by two cycles.
+// operands of column t. Entries form a ring. The tile buffer works in words of TILE_W bytes; a word of the
+// memory path holds one or more of them.
+// Handshake: start with a stable descriptor. The fill waits for room (tile_freed) and for the AI RAM
+// (fill_req until fill_gnt); tile_filled and tile_freed are running counts of entries. Each bank has its own
+// read port; row_t follows re[t] by two cycles.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -18,16 +18,16 @@
 module tile_buffer #(
     // entries
     parameter TILE_ROWS = 32,
-    // bytes of the memory path (16, 32, 64, 128), bytes that a bank gives at once (8 to PATH): 128 are
-    // two entries, for depthwise lines by twos
+    // bytes of the memory path (16, 32, 64, 128), bytes read from a bank at once (8 to PATH): 128 are two
+    // entries, for pairs of depthwise lines
     parameter PATH      = 64,
     parameter TILE_W    = (PATH > 64) ? 64 : PATH,
     // 1: maps of 1x1 layers may be one line
     parameter FLAT_MAPS = 0,
-    // cycles from a grant to the data of the read, see ai_ram
+    // cycles from a grant to the read data, see ai_ram
     parameter READ      = 1,
-    // derived, not to be set: bytes of a word, log2 of it and of the path, widths of an entry counter, of
-    // an entry number, of an address in a bank
+    // derived, not to be set: bytes of a word, log2 of the path and of the word, widths of an entry counter,
+    // of an entry index, of an address in a bank
     parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
     parameter PB        = $clog2(PATH),
     parameter TB        = $clog2(WORD),
@@ -38,13 +38,13 @@ module tile_buffer #(
     // clock and synchronous reset
     input  wire                  clk,
     input  wire                  rst,
-    // layer start with its descriptor; words are still to be read
+    // layer start with its descriptor; words remain to be read
     input  wire                  start,
     input  wire [`DESC_BITS-1:0] desc,
     output wire                  busy,
-    // lines of the map that are in the AI RAM
+    // lines of the map in the AI RAM
     input  wire [           9:0] lines_there,
-    // entries: complete, released by the sequencer (running counts)
+    // entries: filled, released by the sequencer (running counts)
     output reg  [        TW-1:0] tile_filled,
     input  wire [        TW-1:0] tile_freed,
     // AI RAM read port, data READ cycles after the grant
@@ -52,11 +52,11 @@ module tile_buffer #(
     output wire [       20-PB:0] fill_word,
     input  wire                  fill_gnt,
     input  wire [    8*PATH-1:0] fill_data,
-    // read ports of the nine banks: enables, words
+    // read ports of the nine banks: enables, word addresses
     input  wire [           8:0] re,
     input  wire [      9*AW-1:0] entry,
-    // the words read, a bank a port: whole vectors of nine would cost an event-driven simulator a
-    // conversion of 72 * TILE_W bits for every change of a bank
+    // read data, one port per bank: with vectors of nine an event-driven simulator would convert 72 * TILE_W
+    // bits for every change of a bank
     output wire [  8*TILE_W-1:0] row_0,
     output wire [  8*TILE_W-1:0] row_1,
     output wire [  8*TILE_W-1:0] row_2,
@@ -70,7 +70,7 @@ module tile_buffer #(
 
   localparam PAIR = (TILE_W > 64) ? 1 : 0;
 
-  // the mode from registers from the cycle after start on, before the first word
+  // the mode, registered in the cycle after start, before the first word
   reg [1:0] mode;
   reg fc_mode;
   always @(posedge clk) begin
@@ -84,10 +84,10 @@ module tile_buffer #(
   end
 
   wire flat = FLAT_MAPS != 0 && desc[`DESC_FLAT];
-  // their rows stay as they are; flat: the 16 bytes that come may go to any place
+  // depthwise rows are stored as they are; flat: the 16 bytes may go to any position
   wire [2:0] swl = (mode == `MODE_DWROW) ? 3'd6 : flat ? 3'd4 : desc[`DESC_SWL];
 
-  // eight bytes: a vector goes to the banks in the views of tile_scatter
+  // words of eight bytes: a vector is written through the views of tile_scatter
   localparam FC_SERIAL = (WORD == 8) ? 1 : 0;
   wire serial = FC_SERIAL != 0 && fc_mode;
   wire note_valid;
@@ -127,7 +127,7 @@ module tile_buffer #(
   );
   assign fill_word = tile_word[20-TB:PB-TB];
 
-  // ---- stage D: the word of the tile in the word that was read, and its note
+  // ---- stage D: the tile word within the word read, and its note
   wire d_valid;
   wire [8*WORD-1:0] d_word, d_word_b;
   wire [`NOTE_BITS-1:0] d_note;
@@ -151,14 +151,14 @@ module tile_buffer #(
       .d_word_b  (d_word_b)
   );
 
-  // ---- fully connected: of the vector's elements that go to the banks the byte of the word that comes
-  // to byte 0, their step in the entry
-  wire d_go;  // the word goes on to tile_scatter
+  // ---- fully connected: banks written with elements of the vector, byte rotated to byte 0, step in the
+  // entry
+  wire d_go;  // the word enters tile_scatter
   wire [8:0] fc_on;
   wire [5:0] fc_base;
   wire [5:0] fc_step;
 
-  // ---- where its bytes go
+  // ---- destination of its bytes
   localparam WW = 9 + 9 + 18 + 3 * AW + 12 + 1;
   wire [TW-1:0] d_entry = serial ? entry_now : d_note[`NOTE_ENTRY];
   wire [TB-1:0] d_base = serial ? fc_base[TB-1:0] : d_note[`NOTE_BASE];
@@ -198,8 +198,8 @@ module tile_buffer #(
   wire [17:0] f_pick;
   wire [3*AW-1:0] f_addr;
   wire [11:0] f_quarters;
-  wire f_odd;  // of an element, which byte of two
-  wire [6:0] f_upto;  // flat: bytes that are written
+  wire f_odd;  // serial: odd or even byte lanes are written
+  wire [6:0] f_upto;  // flat: number of bytes written
 
   tile_scatter #(
       .TILE_W   (WORD),
@@ -239,12 +239,12 @@ module tile_buffer #(
       .done      (sc_done)
   );
 
-  // ---- fully connected layers: bytes for the banks, or a word's turns through tile_scatter
+  // ---- fully connected layers: bytes for the banks, or repeated passes of a word through tile_scatter
   wire [8:0] we, zero;
   wire [71:0] fc_bytes;
   wire [3*AW-1:0] addr;
-  wire [3*WORD-1:0] lanes, own;  // bytes that are written at the three places; of other layers
-  wire flattens;  // the banks are written by fc_flatten
+  wire [3*WORD-1:0] lanes, own;  // byte enables at the three places; those of tile_scatter
+  wire flattens;  // fc_flatten writes the banks
   genvar p;
   generate
     for (p = 0; p < 3 * WORD; p = p + 1) begin : g_lane

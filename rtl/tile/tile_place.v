@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tile_place: where the bytes of a word go in the banks of the tile buffer.
+// tile_place: computes where the bytes of a word go in the banks of the tile buffer.
 //
-// How it works: three places are enough for nine banks. Taps and depthwise rows have one for each
-// tap row: its line of the stripe, or the output line below, at or above the row. Where a word has
-// several channels, they have one in this entry (places 1 and 2) and one in the next (place 0), which a
-// bank takes when its channel is beyond the ninth; else all places are in this entry. Of an element-wise
-// layer's two maps the first goes to the middle tap row, the second to the last one, both as the middle
-// column sees them. A place is the address of the word and the quarters of it that are written.
+// How it works: three places are enough for nine banks. Taps and depthwise rows have one for each tap row:
+// its line of the stripe, or the output line below, at or above the row. The channels of a word that holds
+// several have one in this entry (places 1 and 2) and one in the next (place 0), for banks whose channel is
+// beyond the ninth; otherwise all places are in this entry. Of an element-wise layer's two maps the first
+// goes to the middle tap row, the second to the last one, both as seen by the middle column. A place is a
+// word address and the quarters of the word to write.
 // Handshake: none, combinational.
 `resetall
 `timescale 1ns / 1ps
@@ -24,7 +24,7 @@ module tile_place #(
     parameter EW        = $clog2(TILE_ROWS),
     parameter AW        = EW + 6 - TB
 ) (
-    // layer: mode, element-wise, one line, log2 of the stripe's line width, of the stride, rows a line
+    // layer: mode, element-wise, one line, log2 of the stripe's line width, of the stride, rows per line
     input  wire [     1:0] mode,
     input  wire            ew,
     input  wire            flat,
@@ -38,11 +38,11 @@ module tile_place #(
     input  wire [     5:0] ky_slot,
     input  wire [     3:0] chmod,
     input  wire [     2:0] chans,
-    // banks that take something, those that take place 0, which of the views
+    // banks written, banks written at place 0, selected views
     output wire [     8:0] on,
     output wire [     8:0] zero,
     output wire [    17:0] pick,
-    // the three places: word, quarters of it
+    // the three places: word address, quarters of the word
     output wire [3*AW-1:0] addr,
     output wire [    11:0] quarters
 );
@@ -56,7 +56,7 @@ module tile_place #(
   wire [EW-1:0] entry_0 = entry + up;
   wire [EW-1:0] entry_2 = entry - (dwrow_mode ? rows : {EW{1'b0}});
 
-  // ---- quarters: how many come, where they begin in the line of the stripe
+  // ---- quarters: their number, their offset in the line of the stripe
   wire [2:0] line_quarters = (TB[2:0] > 3'd4 && swl < TB[2:0]) ? 3'd4 >> (TB[2:0] - swl) : 3'd4;
   wire [2:0] pick_quarters = 3'd4 >> stl;
   wire [2:0] count = (line_quarters < pick_quarters) ? line_quarters : pick_quarters;
@@ -87,7 +87,7 @@ module tile_place #(
       localparam integer COL = t % 3;
       localparam [1:0] KX = COL[1:0];
       if (TILE_W > 16) begin : g_many
-        // the bank holds channel number nth of the word, perhaps in the next entry
+        // the bank holds channel nth of the word, possibly in the next entry
         wire wraps = T < chmod;
         wire [3:0] nth = T - chmod + (wraps ? 4'd9 : 4'd0);
         assign on[t] = chan_mode ? nth < {1'b0, chans} : ky_on[ROW];

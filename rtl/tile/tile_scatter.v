@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tile_scatter: makes of each AI RAM word what the banks of the tile buffer take from it.
+// tile_scatter: converts each AI RAM word to the views that the banks of the tile buffer write.
 //
-// How it works: of a word, the byte before it and the word after it a window is cut that begins
-// where the stripe does, less one byte. Tap column v sees the window from byte v on, and every
-// stride-th byte of that. A 1x1 layer takes what the middle column sees (of each channel in the
-// word), a depthwise row all three. So bytes arrive in the banks in their places, whole quarters of a
-// word at a time, and bytes beyond the edges of the map are whatever there was: the sequencer masks
-// them as padding. Of a flat layer the word is turned, so that each channel's part of a line comes to
-// its place. So is a word of a vector, which comes several times. A word waits for the one after it,
-// unless it is the last of its line. Views are registered, then written; of words of 8 bytes the window is
-// registered before them, for small arrays are made of slow LUTs.
-// Handshake: no back-pressure; fill_seq has reserved the room. done counts the entries that are
-// complete with what the banks write in the same cycle.
+// How it works: a window is cut from the word, the byte before it and the word after it; it begins one byte
+// before the stripe. Tap column v sees every stride-th byte of the window from byte v on. A 1x1 layer uses
+// the view of the middle column (for each channel in the word), a depthwise row all three. So bytes reach the
+// banks in position, whole quarters of a word at a time; bytes beyond the edges of the map are undefined, and
+// the sequencer masks them as padding. A word of a flat layer is rotated, so that each channel's part of a
+// line is in position. So is a word of a vector, which passes several times. A word waits for the next one,
+// unless it is the last of its line. Views are registered, then written; with words of 8 bytes the window is
+// registered too, because small arrays are built of slow LUTs.
+// Handshake: no back-pressure; fill_seq has reserved the room. done counts the entries completed by the bank
+// writes of the same cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -21,10 +20,10 @@
 module tile_scatter #(
     // bytes of a word
     parameter TILE_W    = 64,
-    // 1: a second row may come with the word; 1: maps of 1x1 layers may be one line
+    // 1: a second row may accompany the word; 1: maps of 1x1 layers may be one line
     parameter PAIR      = 0,
     parameter FLAT_MAPS = 0,
-    // width of what says where the bytes go
+    // width of the destination of the bytes
     parameter WW        = 1,
     // derived, not to be set: log2 of the word
     parameter TB        = $clog2(TILE_W)
@@ -32,8 +31,8 @@ module tile_scatter #(
     // clock and synchronous reset
     input  wire                clk,
     input  wire                rst,
-    // layer: 1x1, element-wise (all tap columns see the same), its map is one line, its words are of a
-    // vector, pitch code, log2 of the stride, log2 of the stripe's line width
+    // layer: 1x1, element-wise (all tap columns see the same), one line, words of a vector, pitch code, log2
+    // of the stride, log2 of the stripe's line width
     input  wire                chan,
     input  wire                ew,
     input  wire                flat,
@@ -49,14 +48,14 @@ module tile_scatter #(
     input  wire [      TB-1:0] note_base,
     input  wire [      WW-1:0] note_where,
     input  wire                note_last,
-    // flat: place of its first pixel in the stripe, pixels
+    // flat: position of its first pixel in the stripe, number of pixels
     input  wire [         5:0] note_first,
     input  wire [         4:0] note_count,
-    // second row, tap rows that it feeds; not looked at without PAIR
+    // second row, tap rows it feeds; unused without PAIR
     input  wire [8*TILE_W-1:0] word_b,
     input  wire [         2:0] note_on_b,
-    // views of the word by tap column, or by channel where a word holds several, with the note for
-    // the banks; flat: bytes from the first on that count
+    // views of the word by tap column, or by channel where a word holds several, with the note for the banks;
+    // flat: number of valid bytes
     output reg                 f_valid,
     output reg  [8*TILE_W-1:0] view0,
     output reg  [8*TILE_W-1:0] view1,
@@ -66,11 +65,11 @@ module tile_scatter #(
     output wire [         6:0] f_upto,
     output wire [8*TILE_W-1:0] f_word_b,
     output wire [         2:0] f_on_b,
-    // entries complete with what is written in this cycle
+    // entries completed by the writes of this cycle
     output wire [         4:0] done
 );
 
-  // ---- stage E: a word that waits for the next one; the last byte of the one before
+  // ---- stage E: a word waiting for the next one; last byte of the previous word
   reg                 e_valid;
   reg  [8*TILE_W-1:0] e_word;
   reg  [         7:0] e_prev;
@@ -100,7 +99,7 @@ module tile_scatter #(
   end
 
   // ---- stage F: the views
-  // flat: each channel's 16 bytes are turned
+  // flat: each channel's 16 bytes are rotated
   wire turns = FLAT_MAPS != 0 && flat;
   wire [16*TILE_W+7:0] around = {(turns || vector) ? e_word : word, e_word, e_prev};
   wire [16*TILE_W+7:0] moved = around >> {e_base, 3'd0};
@@ -133,13 +132,13 @@ module tile_scatter #(
     end
   endgenerate
 
-  // 1x1 with several channels in a word: channel n of them, n * 16 or 32 bytes further
+  // 1x1 with several channels in a word: channel n is n * 16 or 32 bytes further
   wire [8*TILE_W-1:0] from0 = window[8*TILE_W-1:0];
   wire [8*TILE_W-1:0] from1;
   genvar b;
   generate
     if (FLAT_MAPS != 0 && TILE_W > 16) begin : g_turn
-      // the word as a whole is turned: bytes that came from the next channel are 16 further back
+      // the word is rotated as a whole: a byte of the next channel is replaced by the one 16 bytes before it
       wire [15:0] wraps = {16{turns}} & ~(16'hffff >> e_base[3:0]);
       for (b = 0; b < TILE_W; b = b + 1) begin : g_byte
         localparam integer BACK = (b + TILE_W - 16) % TILE_W;
@@ -171,7 +170,7 @@ module tile_scatter #(
     end
   endgenerate
 
-  // every stride-th byte, repeated over the word; a line of the stripe shorter than a word likewise
+  // every stride-th byte, repeated over the word; so is a stripe line shorter than a word
   function [8*TILE_W-1:0] pick(input [8*TILE_W-1:0] w, input [1:0] log2s, input [2:0] log2w);
     integer j;
     begin
@@ -208,10 +207,10 @@ module tile_scatter #(
   wire [8*TILE_W-1:0] pick3 = (TILE_W == 64) ? pick(src3, stl, swl) : {8 * TILE_W{1'b0}};
   always @(posedge clk) if (w_go) f_where <= w_where;
 
-  // Flat: a view holds a word of the stripe, each pixel at its place, as far as lines have come. It is
-  // written from its first byte on with every line. What a line has beyond the end of the word begins
-  // the next one.
-  wire [TILE_W-1:0] fresh;  // bytes that the line brings
+  // Flat: a view accumulates a word of the stripe, each pixel in position, as lines arrive. It is written
+  // from its first byte on with every line. The part of a line beyond the end of the word begins the next
+  // word.
+  wire [TILE_W-1:0] fresh;  // bytes provided by the line
   wire [8*TILE_W-1:0] had0, had1, had2, had3;
   generate
     if (FLAT_MAPS != 0) begin : g_stripe
@@ -227,10 +226,10 @@ module tile_scatter #(
         assign fresh[b] = !turns || (AT[6:0] >= e_from && AT[6:0] < e_upto);
       end
       if (TILE_W == 64) begin : g_one
-        // a stripe is a word: nothing goes beyond
+        // a stripe is one word: no byte is beyond it
         assign {had0, had1, had2, had3} = {view0, view1, view2, view3};
       end else begin : g_more
-        // of a word of 16 bytes all views are the same
+        // with words of 16 bytes all views are the same
         reg beyond;
         reg [8*TILE_W-1:0] over0, over1;
         always @(posedge clk) begin
@@ -266,7 +265,7 @@ module tile_scatter #(
 
   assign done = f_done;
 
-  // a second row is a whole line: nothing of it is moved
+  // a second row is a whole line: it is not shifted
   generate
     if (PAIR != 0) begin : g_pair
       reg [8*TILE_W-1:0] e_word_b, word_b_q;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tile_word: picks the tile buffer's word from the word of the memory path that was read.
+// tile_word: selects the tile buffer's word within the word read from the memory path.
 //
-// How it works: a word of the path has one or more words of the tile buffer; which one follows the read
-// through the memory. With PAIR the upper word of the path comes beside the lower one, for it may be the
-// line below. Pixels with an offset of 128 have the upper bit of each byte inverted.
-// Handshake: none; the outputs follow the data of the read, and its note, by a cycle.
+// How it works: a word of the path holds one or more words of the tile buffer; the index of the selected one
+// follows the read through the memory. With PAIR the upper word of the path is output beside the lower one,
+// because it may be the line below. For pixels with an offset of 128 the upper bit of each byte is inverted.
+// Handshake: none; the outputs follow the read data and their note by a cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module tile_word #(
-    // bytes of the memory path, of a word; 1: the path has two rows; cycles from a grant to the data;
+    // bytes of the memory path, of a word; 1: the path has two rows; cycles from a grant to the read data;
     // width of a note
     parameter PATH = 64,
     parameter WORD = 64,
     parameter PAIR = 0,
     parameter READ = 1,
     parameter NW   = 64,
-    // derived, not to be set: log2 of the bytes
+    // derived, not to be set: log2 of both
     parameter PB   = $clog2(PATH),
     parameter TB   = $clog2(WORD)
 ) (
@@ -27,12 +27,12 @@ module tile_word #(
     input  wire              rst,
     // layer: upper bits are inverted
     input  wire              invert,
-    // address of the word that is requested; data of a read, its note
+    // address of the requested word; read data, their note
     input  wire [   20-TB:0] tile_word,
     input  wire [8*PATH-1:0] fill_data,
     input  wire              note_valid,
     input  wire [    NW-1:0] note,
-    // the word and its note; the row above the word in the path's
+    // the word and its note; the upper row of the path's word
     output reg               d_valid,
     output reg  [8*WORD-1:0] d_word,
     output reg  [    NW-1:0] d_note,
@@ -47,7 +47,7 @@ module tile_word #(
       assign fetched = offset_data;
       wire unused_word = &{1'b0, tile_word};
     end else begin : g_part
-      reg [(PB-TB)*READ-1:0] parts;  // of words that are read
+      reg [(PB-TB)*READ-1:0] parts;  // indices of the words being read
       wire [(PB-TB)*(READ+1)-1:0] parts_next = {parts, tile_word[PB-TB-1:0]};
       always @(posedge clk) parts <= parts_next[(PB-TB)*READ-1:0];
       wire [PB-TB-1:0] part = parts[(PB-TB)*READ-1-:PB-TB];

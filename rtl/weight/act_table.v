@@ -2,19 +2,17 @@
 //
 // act_table: a ring of four activation tables, and the copy of one to the post lanes.
 //
-// How it works: a table is 18 words of 64 bits: sixteen segments {start 36, mul 16, shift 8}, then
-// the sixteen addends, a byte each. The tables of the next layers arrive in a memory; at the start
-// of a layer its table is copied to the lanes, entry 15 first, a word a cycle. Eight addends are
-// read before the eight segments that they belong to. On the way a start becomes the least one
-// from there on (the search of the lanes wants starts that never fall), except that of entry 0,
-// with which nothing is compared. A multiplier becomes sign and magnitude, a shift is limited. The
-// lowest two bits of the shift move the multiplier up, so that a lane shifts by multiples of four.
-// A magnitude of 2^15 becomes half of it and a shift that is one less: 18 bits are enough. With a
-// shift of 0 any distance but 0 is clamped either way.
-// Handshake: load begins the copy, a cycle later (it waits until the table is there); ready is high
-// from thirteen cycles before its end to the cycle after the next load. The last entry is written
-// thirteen cycles after ready rose: from an issue of the sequencer its sum needs fifteen to the first
-// table of a lane.
+// How it works: a table is 18 words of 64 bits: sixteen segments {start 36, mul 16, shift 8}, then the
+// sixteen addends, a byte each. The tables of the next layers are stored in a memory; at the start of a layer
+// its table is copied to the lanes, entry 15 first, a word per cycle. Eight addends are read before the eight
+// segments they belong to. The copy replaces a start by the minimum start from there on (the search of the
+// lanes requires starts that never fall), except that of entry 0, which is never compared. A multiplier is
+// converted to sign and magnitude, a shift is limited. The lowest two bits of the shift move the multiplier
+// up, so that a lane shifts by multiples of four. A magnitude of 2^15 is halved and its shift reduced by one:
+// 18 bits are enough. With a shift of 0 any distance but 0 is clamped either way.
+// Handshake: load begins the copy, a cycle later (it waits until the table is complete); ready is high from
+// thirteen cycles before its end to the cycle after the next load. The last entry is written thirteen cycles
+// after ready rises: a sum reaches the first table of a lane fifteen cycles after its issue by the sequencer.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -34,23 +32,23 @@ module act_table (
     // copy of the next table
     input  wire                     load,
     output reg                      ready,
-    // to the post lanes: an entry
+    // entry for the post lanes
     output reg                      table_we,
     output reg  [              3:0] table_addr,
     output reg  [`SEGMENT_BITS-1:0] table_data
 );
 
   localparam [4:0] LAST = 5'd17;
-  // the rest of the copy does not wait
+  // from here on the copy does not stall
   localparam [4:0] EARLY = LAST - 5'd11;
 
-  reg begins;  // a register: load comes from afar
+  reg begins;  // registered, because load has a long path
   reg copying;
   reg there;
   reg [4:0] count;
   wire [63:0] data;
 
-  // ---- where the copy is: words 17, 15 to 8, 16, 7 to 0; the memory is a word ahead
+  // ---- position of the copy: words 17, 15 to 8, 16, 7 to 0; the memory is a word ahead
   wire go = copying && there;
   wire last = count == LAST;
   wire [4:0] count_n = !go ? count : last ? 5'd0 : count + 5'd1;
@@ -86,14 +84,14 @@ module act_table (
       begins       <= load;
       copying      <= begins || copying && !(go && last);
       ready        <= !begins && (ready || go && count == EARLY);
-      // a cycle late: the first word is read in it
+      // a cycle late: the first word is read in that cycle
       there        <= tables_filled != freed_n;
       count        <= begins ? 5'd0 : count_n;
       tables_freed <= freed_n;
     end
   end
 
-  // ---- an entry: first of all a register, for the memory is slow
+  // ---- an entry: registered first, because the memory is slow
   reg [63:0] word_q;
   reg word_valid, word_addends;
   reg [3:0] entry;
@@ -114,10 +112,10 @@ module act_table (
   reg         [63:0] add;
   wire        [15:0] magnitude = mul[15] ? -mul : mul;
 
-  // two more registers: the second one behind what moves the multiplier
+  // two more registers: the second one after the shift of the multiplier
   reg                there_q;
   reg         [ 3:0] entry_q;
-  reg signed  [35:0] start_q;  // stays as long as it is the least one
+  reg signed  [35:0] start_q;  // the minimum start so far
   wire               lower = entry == 4'd15 || entry == 4'd0 || start < start_q;
   reg         [15:0] mul_q;
   reg                neg_q;
@@ -144,7 +142,7 @@ module act_table (
       start_q <= lower ? start : start_q;
       mul_q   <= magnitude;
       neg_q   <= mul[15];
-      // beyond 54 the result stays what it is at 54: the product has 53 bits
+      // saturates at 54 without changing the result: the product has 53 bits
       shift_q <= (shift > 8'd54) ? 6'd54 : shift[5:0];
       add_q   <= add[{entry[2:0], 3'd0}+:8];
     end

@@ -2,10 +2,10 @@
 //
 // param_buffer: the per-channel parameters of the post lanes.
 //
-// How it works: output channel o lies in bank o mod N_Z of row o / N_Z of its layer; the rows form
-// a ring, so that the next layers' parameters arrive while a layer computes. One memory holds the
-// batch-norm word, one the zero-point constant (36 bits). Both are read for all banks at once. Of
-// {shift 4, add 32, mul 24} the word keeps {add, mul * 2^(15 - shift)}, 71 bits, in the same memory
+// How it works: output channel o is in bank o mod N_Z of row o / N_Z of its layer; the rows form a ring, so
+// that the parameters of later layers can be loaded while a layer computes. One memory holds the batch-norm
+// word, one the zero-point constant (36 bits). Both are read for all banks at once. Instead of
+// {shift 4, add 32, mul 24} a word stores {add, mul * 2^(15 - shift)}, 71 bits, which fit the same memory
 // blocks: so there is one shifter here and none in the lanes, whose shift is always 15.
 // Handshake: none; the loaders and the release at the end of a layer count rows.
 `resetall
@@ -17,7 +17,7 @@ module param_buffer #(
     parameter N_Z  = 4,
     // rows: one layer of 1024 channels, or two
     parameter ROWS = 2048 / N_Z,
-    // width of a row address and a bank number
+    // widths of a row address and a bank index
     parameter AW   = $clog2(ROWS),
     parameter ZW   = $clog2(N_Z)
 ) (
@@ -43,7 +43,7 @@ module param_buffer #(
   wire [38:0] mul = {{15{bn_data[23]}}, bn_data[23:0]};
   wire [70:0] word = {bn_data[55:24], mul << ~bn_data[59:56]};
 
-  // a memory for each bank: a row is read while another bank of it is written
+  // one memory per bank: a row may be read while another of its banks is written
   genvar z;
   generate
     for (z = 0; z < N_Z; z = z + 1) begin : g_bank

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// param_loader: writes the bias stream, activation tables and batch-norm words, into their buffers.
+// param_loader: writes the bias stream, activation tables and batch-norm words, to their buffers.
 //
-// How it works: of each layer the 18 words of the activation table come first, then a batch-norm
-// word for each output channel (table_only: the words are in the buffer already). Tables
-// go to a ring of four, words to the ring of parameter rows.
-// Handshake: start takes a descriptor when busy is low, and the layer begins a cycle later; the stream
-// waits for room. prow_filled
-// counts parameter rows, tables_filled tables that are complete.
+// How it works: for each layer the 18 words of the activation table come first, then a batch-norm word per
+// output channel (table_only: the words are in the buffer already). Tables go to a ring of four, words to the
+// ring of parameter rows.
+// Handshake: start loads a descriptor while busy is low, and the layer begins a cycle later; the stream waits
+// for room. prow_filled counts parameter rows, tables_filled complete tables.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -40,7 +39,7 @@ module param_loader #(
     input  wire [     AHB_W-1:0] bias_data,
     input  wire [        OW-1:0] bias_off,
     input  wire [        CW-1:0] bias_cnt,
-    // parameter rows released and complete, tables released and complete (running counts)
+    // parameter rows released and filled, tables released and filled (running counts)
     input  wire [       PRW-1:0] prow_freed,
     output wire [       PRW-1:0] prow_filled,
     input  wire [           3:0] tables_freed,
@@ -63,11 +62,11 @@ module param_loader #(
   reg           in_table;
   reg           only;
   reg [    4:0] word;
-  reg [   10:0] left;  // words of the layer, this one included
+  reg [   10:0] left;  // remaining words of the layer, including this one
   reg [PRW-1:0] prow;
   reg [ ZW-1:0] bank;
   reg [    3:0] table_n;
-  // what is written is complete: the word of a channel, the last one of a table
+  // each write completes the word of a channel, or with its last word a table
   assign prow_filled   = prow;
   assign tables_filled = table_n;
 
@@ -93,7 +92,7 @@ module param_loader #(
       .take    (take)
   );
 
-  // a ring that is full differs in the bit above its addresses alone
+  // in a full ring the counts differ only in the bit above the address
   wire [PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
   wire [  3:0] tables_used = table_n - tables_freed;
   wire         room = in_table ? tables_used < 4'd4 : prow_off != {1'b1, {PAW{1'b0}}};

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// weight_buffer: holds what a layer needs besides pixels: weights, parameters, activation tables.
+// weight_buffer: holds the weights, parameters and activation tables of the layers.
 //
-// How it works: two loaders take the weight and the bias stream of the layers to come; kept weights
-// come from the AI RAM. Weights go
-// to nine columns of a memory whose rows are used as a ring; batch-norm words and zero-point
-// constants to the parameter buffer; tables to a ring of four. The layer at work reads all three
+// How it works: two loaders consume the weight and the bias stream of the coming layers; kept weights come
+// from the AI RAM. Weights go to nine columns of a memory whose rows form a ring; batch-norm words and
+// zero-point constants to the parameter buffer; tables to a ring of four. The current layer reads all three
 // here.
-// Handshake: weight_load_start and param_load_start take a descriptor each when their busy is low;
-// load begins the copy of the next table, act_ready says that it is there. Streams are valid/ready.
-// Weights of column t follow re[t] by a cycle, parameters follow param_re by a cycle.
+// Handshake: weight_load_start and param_load_start each load a descriptor while their busy is low; load
+// begins the copy of the next table, act_ready reports it. Streams are valid/ready. Weights of column t
+// follow re[t] by a cycle, parameters follow param_re by a cycle.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -37,7 +36,7 @@ module weight_buffer #(
     // clock and synchronous reset
     input  wire                         clk,
     input  wire                         rst,
-    // layer for the loaders; table_only: weights and parameters are there already
+    // layer for the loaders; table_only: weights and parameters are loaded already
     input  wire                         weight_load_start,
     output wire                         weight_load_busy,
     input  wire                         param_load_start,
@@ -56,7 +55,7 @@ module weight_buffer #(
     input  wire                         bias_valid,
     output wire                         bias_ready,
     input  wire [       `BEAT_BITS-1:0] bias_beat,
-    // rows released and complete (running counts): weights, parameters
+    // rows released and filled (running counts): weights, parameters
     input  wire [               WW-1:0] wrow_freed,
     output wire [               WW-1:0] wrow_filled,
     input  wire [              PRW-1:0] prow_freed,
@@ -65,7 +64,7 @@ module weight_buffer #(
     input  wire [                  8:0] re,
     input  wire [             9*WA-1:0] wrow,
     output wire [9*N_Z*WEIGHT_BITS-1:0] weights,
-    // table of the layer at work: its copy, an entry for the post lanes
+    // table of the current layer: its copy, entry for the post lanes
     input  wire                         load,
     output wire                         act_ready,
     output wire                         table_we,
@@ -92,7 +91,7 @@ module weight_buffer #(
   wire        weight_load_starved;
   wire [3:0] tables_filled, tables_freed;
 
-  // parameter rows that are free again, a cycle late: the unit that releases them is far away
+  // released parameter rows, a cycle late, because the path from the releasing unit is long
   reg [PRW-1:0] prow_freed_q;
   always @(posedge clk) prow_freed_q <= rst ? {PRW{1'b0}} : prow_freed;
 

@@ -1,41 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// weight_constant: from the sum of a channel's weights to its constant.
+// weight_constant: computes a channel's constant from the sum of its weights.
 //
-// How it works: constant = ((arg_w * sum) >> shr_w) + addc, modulo 2^36. arg_w is moved up to
-// a shift of 15, a bit a cycle at the start of a layer; then bits 15 to 50 of its product with the sum
-// count. With SERIAL one multiplier of 18 x 18 bits makes the parts of the product one after the
-// other: the sum has up to three digits of 17 bits, arg_w two or three. Which parts there can be is
-// known for a layer: two for a depthwise kernel of bytes, six at most. Without SERIAL the product
-// is made at once.
-// Handshake: start takes the arguments, the others stay until busy is low. cycles is how long a
-// sum keeps the multiplier, and is valid while scaling is low; valid brings a sum that often at
-// most. The constant is written eight cycles after it at the latest.
+// How it works: constant = ((arg_w * sum) >> shr_w) + addc, modulo 2^36. arg_w is scaled to a shift of 15,
+// a bit a cycle at the start of a layer; the result is then bits 15 to 50 of its product with the sum.
+// With SERIAL one multiplier of 18 x 18 bits computes the partial products one after the other: the sum has
+// up to three digits of 17 bits, arg_w two or three. The number of partial products is fixed per layer: two
+// for a depthwise kernel of bytes, six at most. Without SERIAL the product is computed at once.
+// Handshake: start loads the arguments, the others are stable until busy is low. cycles is the time that a
+// sum occupies the multiplier, and is valid while scaling is low; valid delivers a sum at that rate at most.
+// The constant is written eight cycles after it at the latest.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 
 module weight_constant #(
-    // 1: one multiplier, parts one after the other; 0: one product a cycle
+    // 1: one multiplier, partial products in sequence; 0: one product per cycle
     parameter SERIAL = 1,
-    // width of a parameter row address, of a bank number
+    // widths of a parameter row address, of a bank index
     parameter PAW    = 9,
     parameter ZW     = 1
 ) (
     // clock and synchronous reset
     input  wire           clk,
     input  wire           rst,
-    // layer: begins; its multiplier and shift; sums of 17 bits are not all, nor of 34 bits
+    // layer: start, multiplier, shift, addend; sums may exceed 17 bits, 34 bits
     input  wire           start,
     input  wire [   23:0] arg_w,
     input  wire [    3:0] shr_w,
     input  wire [   35:0] addc,
     input  wire           above_17,
     input  wire           above_34,
-    // the multiplier is moved; cycles between two sums
+    // the multiplier is being shifted; cycles between two sums
     output wire           scaling,
     output wire [    2:0] cycles,
-    // sum of a channel, where its constant goes
+    // sum of a channel, destination of its constant
     input  wire           valid,
     input  wire [   36:0] sum,
     input  wire [PAW-1:0] row,
@@ -45,11 +44,11 @@ module weight_constant #(
     output reg  [PAW-1:0] kc_row,
     output reg  [ ZW-1:0] kc_bank,
     output wire [   35:0] kc_data,
-    // a constant is under way
+    // a constant is in flight
     output wire           busy
 );
 
-  // ---- arg_w, moved up: from 15 bits down to what shr_w leaves
+  // ---- arg_w, shifted up by 15 bits, then down by shr_w
   reg [38:0] scaled;
   reg [ 3:0] left;
   assign scaling = left != 4'd0;
@@ -66,12 +65,12 @@ module weight_constant #(
 
   generate
     if (SERIAL != 0) begin : g_serial
-      // the digits of the multiplier: a third one only where the second one, signed, is not enough
+      // digits of the multiplier: a third one only if the second one, signed, is not enough
       wire narrow = scaled[38:34] == {5{scaled[38]}};
       wire [2:0] parts = above_34 ? 3'd5 : above_17 ? 3'd4 : 3'd2;
       assign cycles = narrow ? parts : parts + 3'd1;
 
-      // ---- which part: sum digit, multiplier digit: 00, 01, 10, 11, 02, 20
+      // ---- partial product: sum digit, multiplier digit: 00, 01, 10, 11, 02, 20
       reg run;
       reg [2:0] part;
       reg [36:0] s;
@@ -95,7 +94,7 @@ module weight_constant #(
         end
       end
 
-      // ---- its digits, its product
+      // ---- its digits and product
       reg x_valid, p_valid, x_first, p_first, x_upper, p_upper, x_last, p_last;
       reg [PAW-1:0] x_row, p_row;
       reg [ZW-1:0] x_bank, p_bank;
@@ -133,8 +132,8 @@ module weight_constant #(
         end
       end
 
-      // ---- their sum from bit 15 on, for nothing of the others lies below: the first part, the next two
-      // from bit 17 on, the others from bit 34 on; addc is the first summand
+      // ---- their sum from bit 15 on, because only the first one has bits below: the next two begin at bit
+      // 17, the others at bit 34; addc is the first summand
       reg [35:0] total;
       wire [35:0] part_at = p_first ? {{15{p[35]}}, p[35:15]} : p_upper ? {p[16:0], 19'd0} : {p[33:0], 2'd0};
       always @(posedge clk) begin

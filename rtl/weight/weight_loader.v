@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// weight_loader: turns the weight stream into words of the weight buffer, and sums the weights.
+// weight_loader: converts the weight stream to words of the weight buffer, and sums the weights.
 //
-// How it works: weights come in the KPU's order, channel by channel. A word takes nine of them (a
-// 3x3 kernel of one input channel, or nine input channels of a 1x1 kernel), the last word of a
-// channel what is left; a depthwise 1x1 kernel is one weight on the middle tap. Word s of channel o
-// goes to bank o mod N_Z; fully connected layers, which use every weight once, deal their words
-// over the banks in turn. weight_group cuts a bus of 32 bits into words, weight_window a wider one, and
-// the pieces of 16 bytes in which weights that are kept in the AI RAM come. Once the last word of a
-// channel is in, weight_sum makes its constant ((arg_w * sw) >> shr_w) + arg_add * n, which is stored
-// with the parameters 13 cycles after that word came at the latest.
-// The maximum of an element-wise layer takes the product of the last weight twice: column 7 has it, too.
-// A product of float16 matrices has no constants, and takes no parameter rows.
-// Rows are a ring: a word waits until its row was released. Whether there is room for a word is found a
-// cycle ahead, from the rows after this word or without it. wrow_filled counts rows whose words are all
-// there.
-// Handshake: start takes a descriptor when busy is low, and the layer begins a cycle later; the stream
-// waits for room, which counts from the second cycle after a release on.
+// How it works: weights come in the KPU's order, channel by channel. A word holds nine of them (a 3x3 kernel
+// of one input channel, or nine input channels of a 1x1 kernel), the last word of a channel the rest; a
+// depthwise 1x1 kernel is one weight on the middle tap. Word s of channel o goes to bank o mod N_Z; fully
+// connected layers, which use every weight once, deal their words over the banks in turn. weight_group cuts a
+// bus of 32 bits into words, weight_window a wider one, and the 16-byte pieces of weights kept in the AI RAM.
+// After the last word of a channel weight_sum computes its constant ((arg_w * sw) >> shr_w) + arg_add * n,
+// which is stored with the parameters at most 13 cycles after that word. For the maximum of an element-wise
+// layer column 7 gets the last weight too, because its product is used twice. A product of float16 matrices
+// has no constants, and uses no parameter rows. Rows form a ring: a word waits until its row has been
+// released. Room for a word is computed a cycle ahead, from the rows with or without this word. wrow_filled
+// counts rows whose words are complete.
+// Handshake: start loads a descriptor while busy is low, and the layer begins a cycle later; the stream waits
+// for room, which is available from the second cycle after a release on.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -32,7 +30,7 @@ module weight_loader #(
     // rows of the weight buffer and of the parameter buffer
     parameter WBUF_ROWS    = 1024,
     parameter PAR_ROWS     = 2048 / N_Z,
-    // widths of the row counters, of addresses, of a bank number
+    // widths of the row counters, of addresses, of a bank index
     parameter WW           = $clog2(WBUF_ROWS) + 2,
     parameter PRW          = `PROW_BITS,
     parameter AW           = $clog2(WBUF_ROWS),
@@ -58,7 +56,7 @@ module weight_loader #(
     input  wire                     kept_valid,
     output wire                     kept_ready,
     input  wire [   `KEPT_BITS-1:0] kept,
-    // rows released, rows complete (running counts); parameter rows released
+    // rows released, rows filled (running counts); parameter rows released
     input  wire [           WW-1:0] wrow_freed,
     output reg  [           WW-1:0] wrow_filled,
     input  wire [          PRW-1:0] prow_freed,
@@ -81,17 +79,17 @@ module weight_loader #(
   // ---- layer
   reg            begins;
   reg            run;
-  reg            primed;  // position and size of the first word are there
+  reg            primed;  // position and size of the first word are valid
   reg  [    1:0] mode;
   reg            dw;
   reg            k3;
-  reg            middle;  // a weight a word, on the middle tap
+  reg            middle;  // one weight per word, on the middle tap
   reg            wide;
   reg            w_xor;
   reg            bare;
   reg            twice;
   reg            from_kept;
-  reg  [   17:0] words;  // words of a channel
+  reg  [   17:0] words;  // words per channel
   reg  [    3:0] lastn;
   reg  [   10:0] n_o;
   reg  [   35:0] addc;
@@ -100,12 +98,11 @@ module weight_loader #(
   wire           words_1 = words == 18'd1;
   wire           words_2 = words == 18'd2;
 
-  // ---- position: words of the channel up to this one and two more, channels of the layer up to this one
-  // and one more
+  // ---- position: words of the channel up to this one plus two, channels up to this one plus one
   reg  [   17:0] s;
   reg  [   10:0] o;
   reg            first;
-  reg  [    3:0] count;  // weights of the word
+  reg  [    3:0] count;  // weights in the word
   reg  [    4:0] bytes;
   reg  [ ZW-1:0] bank;
   reg  [ WW-1:0] base;  // first row of the group
@@ -113,7 +110,7 @@ module weight_loader #(
   reg  [PRW-1:0] prow;
   reg  [ ZW-1:0] pbank;
 
-  // the last word of a channel: this one, the next one; the last channel
+  // last word of a channel: this one, the next one; last channel
   reg s_last, next_last, o_last;
   wire       all_last = s_last && o_last;
   wire [3:0] count_last = middle ? 4'd1 : !dw && (chan_mode || fc_mode) ? lastn : 4'd9;
@@ -135,12 +132,12 @@ module weight_loader #(
   wire [WW-1:0] row_next = row + {{(WW - 1) {1'b0}}, 1'b1};
   wire prow_last = s_last && !bare && (o_last || pbank == {ZW{1'b1}});
 
-  // the rows after this word: the next one, or the group's first one again for the next channel; words of
-  // a fully connected layer are dealt over the banks in turn
+  // rows after this word: the next one, or the group's first one again for the next channel; the words of a
+  // fully connected layer are dealt over the banks in turn
   wire [WW-1:0] row_after = fc_mode ? (row_done ? row_next : row) : (s_last && !group_last) ? base : row_next;
   wire [PRW-1:0] prow_after = prow + {{(PRW - 1) {1'b0}}, prow_last};
 
-  // a ring that is full differs in the bit above its addresses alone
+  // in a full ring the counts differ only in the bit above the address
   function row_free(input [AW:0] used, input [AW:0] freed);
     row_free = (used ^ freed) != {1'b1, {AW{1'b0}}};
   endfunction
@@ -234,7 +231,7 @@ module weight_loader #(
   always @(posedge clk) middle <= dw && !k3;
 
   // ---- its weights, in the cycle after go
-  wire [8:0] on = ~(9'h1ff << count) & {9{!middle}};  // those that there are, but for one in the middle
+  wire [8:0] on = ~(9'h1ff << count) & {9{!middle}};  // weights in use, except a single one in the middle
   wire active = run && primed;
   wire [143:0] weights, group_weights, window_weights;
   generate
@@ -325,7 +322,7 @@ module weight_loader #(
     end else begin
       w_we        <= go;
       row_done_q  <= go && row_done;
-      // the row behind it
+      // the next row
       wrow_filled <= row_done_q ? row : wrow_filled;
     end
   end
@@ -367,7 +364,7 @@ module weight_loader #(
       .busy    (sum_busy)
   );
 
-  // the layer's arguments stay until its last constant is written
+  // the layer's arguments are held until its last constant has been written
   always @(posedge clk) begin
     if (rst) begin
       begins <= 1'b0;

@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// weight_sum: the sums of the weights of a layer's channels, and from each a constant.
+// weight_sum: sums the weights of each channel of a layer, and converts the sums to constants.
 //
-// How it works: the nine weights of a word are added up in a cycle, in the next one the word is added to
-// those of its channel. A channel's sum goes to weight_constant, which multiplies it.
-// Handshake: none; a channel's last word is given only while free is high: its sum can be multiplied
-// then. The constant is there eleven cycles after the word at the latest.
+// How it works: the nine weights of a word are added in one cycle, and the word's sum is added to that of its
+// channel in the next. The sum of a channel goes to weight_constant, which multiplies it.
+// Handshake: none; a channel's last word may come only while free is high, when its sum can be multiplied.
+// The constant is written eleven cycles after the word at the latest.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module weight_sum #(
-    // bits of a weight; 1: one multiplier for all parts of a product
+    // bits of a weight; 1: one multiplier for all partial products
     parameter WEIGHT_BITS = 16,
     parameter SERIAL      = 1,
-    // width of a parameter row address, of a bank number
+    // widths of a parameter row address, of a bank index
     parameter PAW         = 9,
     parameter ZW          = 1
 ) (
     // clock and synchronous reset
     input  wire                     clk,
     input  wire                     rst,
-    // layer: begins with its descriptor; its addend; sums of 17 bits are not all, nor of 34 bits; no
-    // constants
+    // layer: start with its descriptor; addend; sums may exceed 17 bits, 34 bits; no constants
     input  wire                     start,
     input  wire [   `DESC_BITS-1:0] desc,
     input  wire [             35:0] addc,
     input  wire                     above_17,
     input  wire                     above_34,
     input  wire                     bare,
-    // a word: first, last one of its channel, where the constant goes; its weights a cycle later
+    // a word: first, last one of its channel, destination of the constant; its weights a cycle later
     input  wire                     go,
     input  wire                     first,
     input  wire                     last,
@@ -43,13 +42,13 @@ module weight_sum #(
     output wire [          PAW-1:0] kc_row,
     output wire [           ZW-1:0] kc_bank,
     output wire [             35:0] kc_data,
-    // words, sums or constants are under way
+    // words, sums or constants are in flight
     output wire                     busy
 );
 
   localparam WB = WEIGHT_BITS;
 
-  // ---- sum of a word (kept apart: of several terms in one sum synthesis makes something larger)
+  // ---- sum of a word (in separate nets: synthesis makes one sum of several terms larger)
   (* keep *)wire [  WB:0] pair_0;
   (* keep *)wire [  WB:0] pair_1;
   (* keep *)wire [  WB:0] pair_2;
@@ -65,7 +64,7 @@ module weight_sum #(
   assign four_1 = {1'b0, pair_2} + {1'b0, pair_3};
   assign eight  = {1'b0, four_0} + {1'b0, four_1};
 
-  // ---- sum of a channel: 30 bits (1024 * 9 * 65535), of a vector of 2 MiB 37 bits
+  // ---- sum of a channel: 30 bits (1024 * 9 * 65535), for a vector of 2 MiB 37 bits
   reg q_valid, q_first, q_last, r_valid, r_last;
   reg [PAW-1:0] q_row, r_row;
   reg [ZW-1:0] q_bank, r_bank;
@@ -73,7 +72,7 @@ module weight_sum #(
   reg  [WB-1:0] ninth_q;
   (* keep *)wire [WB+3:0] word_sum;
   assign word_sum = {1'b0, eight_q} + {4'd0, ninth_q};
-  reg  [36:0] sum;  // of the words before
+  reg  [36:0] sum;  // of the previous words
   wire [36:0] sum_n = sum + {{(33 - WB) {1'b0}}, word_sum};
 
   always @(posedge clk) begin
@@ -100,12 +99,12 @@ module weight_sum #(
       r_row   <= q_row;
       r_bank  <= q_bank;
     end
-    // the last sum leaves as it is made
+    // the last sum leaves as sum_n
     if (q_valid && q_first) sum <= 37'd0;
     else if (r_valid) sum <= sum_n;
   end
 
-  // ---- how long the multiplier has to do
+  // ---- cycles until the multiplier is free
   wire scaling, constant_busy;
   wire [2:0] cycles;
   reg  [2:0] hold;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// weight_window: nine weights from a stream of wide words, of the bus or of kept weights.
+// weight_window: extracts nine weights from a stream of wide words, of the bus or of kept weights.
 //
-// How it works: a gearbox for each stream has a window of the next 18 bytes. One of the windows is cut
-// into nine weights, of a byte or two each; those beyond the end of a group are zero, and a weight alone
-// may go to the middle. A register keeps them.
-// Handshake: bus_go and kept_go say that a group ends, they wait for ready; its weights are there in the
-// cycle after. bytes, on and the layer's arguments are those of the group that ends next.
+// How it works: a gearbox for each stream has a window of the next 18 bytes. One of the windows is cut into
+// nine weights of one or two bytes each; those beyond the end of a group are zero, and a single weight may go
+// to the middle. The result is registered.
+// Handshake: bus_go and kept_go mark the end of a group, and wait for ready; its weights are valid in the
+// next cycle. bytes, on and the layer's arguments are those of the group that ends next.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
 `include "openkpu_fields.vh"
 
 module weight_window #(
-    // bus width; the bus is taken here, kept weights are
+    // bus width; 1: accepts words of the bus; 1: accepts kept weights
     parameter AHB_W = 64,
     parameter BUS   = 1,
     parameter KEEP_WEIGHTS  = 0,
@@ -33,19 +33,19 @@ module weight_window #(
     input  wire                  kept_valid,
     output wire                  kept_ready,
     input  wire [`KEPT_BITS-1:0] kept,
-    // layer: the stream it comes from, weights of two bytes, one alone in the middle, inverted upper bits
+    // layer: source is the kept weights, weights of two bytes, single ones in the middle, inverted upper bits
     input  wire                  from_kept,
     input  wire                  wide,
     input  wire                  middle,
     input  wire                  invert,
-    // groups: bytes, weights; may end; end
+    // groups: enable, bytes, weights in use; may end; ends
     input  wire                  run,
     input  wire [           4:0] bytes,
     input  wire [           8:0] on,
     input  wire                  ready,
     output wire                  bus_go,
     output wire                  kept_go,
-    // weights of the group that ended in the cycle before, 16 bits each
+    // weights of the group that ended in the previous cycle, 16 bits each
     output reg  [         143:0] weights
 );
 
