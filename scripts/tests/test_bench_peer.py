@@ -87,10 +87,10 @@ def test_table() -> None:
     layer = "64 to 64 at 16x16"
     small = f"| 3x3, {layer} | `small` | 144 | 300,000 | 21.8 %"
     assert bench_peer.peer_table(found)[5] == (
-        f"{small} | 2x2x2x2 | 144 | 327,680 | 20.0 % | `small` |"
+        f"{small} | 1x1x4x4 | 144 | 327,680 | 20.0 % | `small` |"
     )
     nano = f"| 1x1, {layer} | `nano` | 36 | 300,000 | 9.7 %"
-    assert last == f"{nano} | 2x4x4x1 | 32 | 327,680 | 10.0 % | `nano` |"
+    assert last == f"{nano} | 1x4x4x2 | 32 | 327,680 | 10.0 % | `nano` |"
     del found[ROWS[-1].name]
     assert bench_peer.peer_table(found)[-1] == other and len(bench_peer.peer_table(found)) == 7
 

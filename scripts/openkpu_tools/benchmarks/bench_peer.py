@@ -90,9 +90,9 @@ ROWS = (
     PeerRow(3, "nano", (2, 2, 1, 1), 17),
     PeerRow(3, "nano", (1, 1, 4, 1), 17),
     PeerRow(3, "small", (4, 4, 1, 1), 17),
-    PeerRow(3, "small", (2, 2, 2, 2), 17),
+    PeerRow(3, "small", (1, 1, 4, 4), 17),
     PeerRow(1, "nano", (4, 8, 1, 1), 15),
-    PeerRow(1, "nano", (2, 4, 4, 1), 15),
+    PeerRow(1, "nano", (1, 4, 4, 2), 15),
 )
 
 
