@@ -220,7 +220,7 @@ def test_command_compares_and_writes(
 
     monkeypatch.setattr(bench, "predict_run", once)
     given = {run: report(100), lost: None}
-    monkeypatch.setattr(bench, "measure", lambda run, _: given[run])
+    monkeypatch.setattr(bench, "measure_run", lambda run, _: given[run])
     words = ["--quick", "--reports", str(tmp_path / "out")]
     assert bench.main(words) == 1
     said = capsys.readouterr().out

@@ -80,7 +80,7 @@ def test_pins() -> None:
                 continue
             pinned = re.search(rf"^{re.escape(need.name)}==(\S+) .*\\$", text, re.MULTILINE)
             assert pinned and need.specifier.contains(pinned[1]), need
-    assert others["dev"] == set(extra) - {"dev", "site", "train"}
+    assert others["dev"] == set(extra) - {"dev", "peer", "site", "train"}
     assert set().union(*others.values()) <= set(extra)
     assert setup_env.groups()["dev"] >= setup_env.groups()["sim"]
     for head, entry in setup_env.pins(set().union(*setup_env.groups().values())).items():

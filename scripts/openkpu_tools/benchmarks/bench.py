@@ -148,7 +148,7 @@ def reported(words: Sequence[str], report: Path) -> dict[str, Any] | None:
     return json.loads(report.read_text())
 
 
-def measure(run: BenchRun, folder: Path) -> dict[str, Any] | None:
+def measure_run(run: BenchRun, folder: Path) -> dict[str, Any] | None:
     """The report of a run on Verilator, as ``reported``."""
     words = [run.command, "--sim", "verilator", "--config", run.config, "--bus", str(run.bus)]
     return reported([*words, *run.words], folder / "report.json")
@@ -243,7 +243,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         failed, reports = [], {}
         for number, run in enumerate(runs, 1):
             began = time.monotonic()
-            report = measure(run, folder)
+            report = measure_run(run, folder)
             said = "FAILED" if report is None else bench_tables.brief(report)
             spent = time.monotonic() - began
             print(f"{number:3d}/{len(runs)} {run.name}: {said} ({spent:.0f} s)", flush=True)

@@ -12,7 +12,7 @@ from openkpu.checkout import ROOT
 from openkpu_tb.coverage.waivers import load_waivers
 from openkpu_tb.device import write_rules
 from openkpu_tools import command, marked, registry
-from openkpu_tools.benchmarks import bench, bench_errors, bench_tables
+from openkpu_tools.benchmarks import bench, bench_errors, bench_peer, bench_tables
 from openkpu_tools.documents import command_page, configs, driver_code, silicon_table
 from openkpu_tools.flows import features
 from openkpu_tools.verification import coverage
@@ -52,6 +52,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/verification.md", "coverage", coverage.coverage_table),
     ("docs/verification.md", "waivers", waivers),
     *(("docs/benchmarks.md", f"bench-{n}", measured(n)) for n in ("rows", "targets", "others")),
+    ("docs/benchmarks.md", "bench-peer", joined(bench_peer.recorded_table)),
     ("docs/performance.md", "prediction-errors", bench_errors.error_table),
     ("docs/command-line.md", "commands", command_page.overview),
     ("docs/command-line.md", "options", command_page.options),

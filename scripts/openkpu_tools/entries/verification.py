@@ -242,6 +242,12 @@ def bench_kept(parser: Parser) -> None:
     """What weights that stay in the AI RAM save; writes docs/kept.md."""
 
 
+@entry("openkpu_tools.benchmarks.bench_peer", "sim verilator")
+def bench_peer(parser: Parser) -> None:
+    """Cycles of layers beside those of accelerators that NNgen generates."""
+    parser.add_argument("--record", action="store_true", help="write docs/benchmarks.md")
+
+
 @entry("openkpu_tools.benchmarks.timings", "sim")
 def timings(parser: Parser) -> None:
     """Processor seconds and megabytes of the usual commands, from a fresh clone."""

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-NOT_ALL = ("setup", "train", "site")  # groups that ``all`` does not bring
+NOT_ALL = ("setup", "train", "peer", "site")  # groups that ``all`` does not bring
 PIP = importlib.util.find_spec("pip")  # this Python's own
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # lines can be overwritten
