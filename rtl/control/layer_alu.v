@@ -5,7 +5,9 @@
 // How it works: there is one multiplier, whose product is held until the next multiplication, one adder
 // that compares as well, and a file of 16 registers. Operands are those registers, slices of the product
 // and fields of the layer; other results are fields of the descriptor. The operands of a multiplication are
-// registered: its product is valid after the next step.
+// registered: its product is valid after the next step. Sum and carry are registered too, and compared with
+// the limits one cycle later; only a size may be refused by the last step, so bad_size includes the
+// comparison in progress.
 // Handshake: begun and full as in layer_steps; over is held with all results until clear, which drops the
 // layer. The location of the inference's pixels is kept, from a first layer to the next reset.
 `resetall
@@ -50,7 +52,7 @@ module layer_alu #(
     input  wire [           3:0] share,
     // all steps are done; violations
     output wire                  over,
-    output reg                   bad_size,
+    output wire                  bad_size,
     output reg                   bad_place,
     output reg                   bad_weights,
     // results, named as in the descriptor; rem: LASTN less one
@@ -98,7 +100,7 @@ module layer_alu #(
       .pools     (desc[`DESC_POOLS]),
       .side      (side),
       .multiplies(multiplies),
-      .again     (grows && !full_up),
+      .again     (again),
       .run       (run),
       .left      (left),
       .right     (right),
@@ -202,53 +204,70 @@ module layer_alu #(
   localparam WL = $clog2(WBUF_ROWS);
   localparam [32:0] AI_RAM_BYTES = AI_RAM_ROWS * 64;
   reg [1:0] far;  // distances beyond 14 bits
-  reg below, behind, placed;
+  reg below, behind, placed, refused_size;
   wire high = product[35:18] != 18'd0;
-  wire ends_behind = sum > ROWS;
-  wire crowded = sum[17:WL+1] != {(17 - WL) {1'b0}} || (sum[WL] && sum[WL-1:0] != {WL{1'b0}});
+  // the step of the cycle before: its sum, what it is for
+  reg [`STEP_CHECK_BITS-1:0] check_q;
+  reg [`STEP_RESULT_BITS-1:0] dest_q;
+  reg [17:0] sum_q;
+  reg carry_q, high_q, beyond_q;
+  always @(posedge clk) begin
+    {check_q, dest_q} <= (run && !rst && !clear) ? {check, dest} : {`NO_CHECK, `NO_RESULT};
+    {carry_q, sum_q} <= {carry, sum};
+    high_q <= high;
+    beyond_q <= fc ? product[35:ZW+18] != {(18 - ZW) {1'b0}} : high;
+  end
+  wire ends_behind = sum_q > ROWS;
+  wire crowded = sum_q[17:WL+1] != {(17 - WL) {1'b0}} || (sum_q[WL] && sum_q[WL-1:0] != {WL{1'b0}});
+  // the product and wlast still stand: the row behind this check neither multiplies nor sets it
   wire [32:0] kept_end = {1'b0, desc[`DESC_WADDR]} + {10'd0, product[22:0]} + {16'd0, wlast};
   wire behind_ram = (KEEP_WEIGHTS != 0) && kept_end > AI_RAM_BYTES;
-  wire size_now = (|(check & (`CHECK_WINDOW | `CHECK_NEXT)) && !carry) || (|(check & `CHECK_LAST) && carry);
-  wire place_now = (|(check & `CHECK_NEAR_IN) && apart[0] && (far[0] || carry)) ||
-      (|(check & `CHECK_NEAR_OUT) && apart[1] && (far[1] || carry)) ||
-      (|(check & `CHECK_SPAN) && (high || carry)) || (|(check & `CHECK_LIMIT) && (carry || ends_behind)) ||
-      (|(check & `CHECK_MEET) && below && !(behind && carry));
-  wire weights_now = (|(check & `CHECK_FEW) && !carry) || (|(check & `CHECK_OVER) && carry) ||
-      (|(check & `CHECK_HUGE) && fc && (high || inb[21:18] != 4'd0)) ||
-      (|(check & `CHECK_LONG) && (high || carry)) || (|(check & `CHECK_KEPT_END) && behind_ram) ||
-      (|(check & `CHECK_ROOM) && crowded && !fc && !dw) || (|(check & `CHECK_ROOM_DW) && crowded && dw);
+  wire size_now = (|(check_q & (`CHECK_WINDOW | `CHECK_NEXT)) && !carry_q) || (|(check_q & `CHECK_LAST) && carry_q);
+  wire place_now = (|(check_q & `CHECK_NEAR_IN) && apart[0] && (far[0] || carry_q)) ||
+      (|(check_q & `CHECK_NEAR_OUT) && apart[1] && (far[1] || carry_q)) ||
+      (|(check_q & `CHECK_SPAN) && (high_q || carry_q)) || (|(check_q & `CHECK_LIMIT) && (carry_q || ends_behind)) ||
+      (|(check_q & `CHECK_MEET) && below && !(behind && carry_q));
+  wire weights_now = (|(check_q & `CHECK_FEW) && !carry_q) || (|(check_q & `CHECK_OVER) && carry_q) ||
+      (|(check_q & `CHECK_HUGE) && fc && (high_q || inb[21:18] != 4'd0)) ||
+      (|(check_q & `CHECK_LONG) && (high_q || carry_q)) || (|(check_q & `CHECK_KEPT_END) && behind_ram) ||
+      (|(check_q & `CHECK_ROOM) && crowded && !fc && !dw) || (|(check_q & `CHECK_ROOM_DW) && crowded && dw);
+
+  assign bad_size = refused_size || size_now;
 
   // A block grows by a group while there are more groups to share a read, and the buffer has room for the
-  // rows of the block and of one group of the next one. The step ends one cycle after there was no room.
-  reg full_up;
+  // rows of the block and of one group of the next one. A lack of room is detected one cycle later: the step
+  // ends then, and the group is removed again.
+  reg grown;
+  wire full_up = grown && crowded;
   wire grows = |(dest & `TO_B) && (groups[10:4] != 7'd0 || block < groups[3:0]) && block < share && !dw && !fc;
-  assign again = grows && !crowded && !full_up;
+  assign again = grows && !full_up;
 
   always @(posedge clk) begin
     if (rst || clear) begin
-      {bad_size, bad_place, bad_weights} <= 3'd0;
+      {refused_size, bad_place, bad_weights} <= 3'd0;
       touch <= 1'b0;
       behind <= 1'b0;
       side <= 1'b0;
+      grown <= 1'b0;
       block <= 4'd1;
       wrows <= 16'd0;
-    end else if (run) begin
-      bad_size <= bad_size || size_now;
+    end else begin
+      refused_size <= bad_size;
       bad_place <= bad_place || place_now;
       bad_weights <= bad_weights || weights_now;
-      touch <= touch || (|(dest & `TO_TOUCH) && below && carry && placed);
-      behind <= |(dest & `TO_BEHIND) ? !carry : behind;
-      side <= side || |(dest & `TO_SIDE);
-      block <= again ? block + 4'd1 : block;
-      wrows <= !(|(dest & `TO_WROWS)) ? wrows : many ? 16'hffff : result[15:0];
-    end else begin
-      side <= side;
+      touch <= touch || (|(dest_q & `TO_TOUCH) && below && carry_q && placed);
+      behind <= |(dest_q & `TO_BEHIND) ? !carry_q : behind;
+      side <= side || (run && |(dest & `TO_SIDE));
+      grown <= run && again;
+      block <= full_up ? block - 4'd1 : (run && grows) ? block + 4'd1 : block;
+      wrows <= !(|(dest_q & `TO_WROWS)) ? wrows : many ? 16'hffff : sum_q[15:0];
     end
   end
-  wire many = sum[17:16] != 2'd0 || (fc ? product[35:ZW+18] != {(18 - ZW) {1'b0}} : high);
+  wire many = sum_q[17:16] != 2'd0 || beyond_q;
   always @(posedge clk) begin
+    below <= |(dest_q & `TO_BELOW) ? !carry_q : |(dest_q & `TO_BELOW_TOO) ? below && !carry_q : below;
     if (rst) placed <= 1'b0;
-    else placed <= placed || (run && |(dest & `TO_TOUCH) && first);
+    else placed <= placed || (|(dest_q & `TO_TOUCH) && first);
   end
 
   // ---- the other results
@@ -259,7 +278,6 @@ module layer_alu #(
   reg [17:0] factor_left, factor_right;
   always @(posedge clk) begin
     multiplies <= run && what[`STEP_MUL];
-    full_up <= run && grows && crowded;
     {factor_left, factor_right} <= {left_now, right_now};
     product <= multiplies ? factor_left * factor_right : product;
   end
@@ -269,7 +287,6 @@ module layer_alu #(
       rem <= from_channels || |(dest & `TO_REM_FC) ? rest : rem;
       steps <= |(dest & `TO_S) ? result : steps;
       groups <= |(dest & `TO_G) ? result[10:0] : groups;
-      below <= |(dest & `TO_BELOW) ? !carry : |(dest & `TO_BELOW_TOO) ? below && !carry : below;
     end
   end
   // a pooling task has no weights

@@ -5,12 +5,13 @@
 // How it works: every busy cycle is exactly one of: an issue to the array, or a wait for input, weights,
 // output, the bus, or control. So the issues and the five stalls add up to the total. A wait for weights
 // while the bus is reading counts as bus. Multiplications are counted column by column as they pass through
-// the array. All inputs are registered and counted one cycle later. clear zeroes all counters.
+// the array. All inputs are registered and counted one cycle later. clear zeroes all counters, from a
+// register as well; they read as zeros in that cycle already.
 // The lowest bits of a counter are in registers. Their carry is held in `owed` until the counter's turn:
 // the upper bits of all counters are in a memory, which updates one counter per cycle, before the lowest
 // bits can carry again. The value read includes the pending carry, so it is always exact, except in its
 // high word, where a full addition would be too slow: `carry` reports that one is to be added. After a
-// clear a counter reads an entry of zeros (`held` is low) until a turn has written its own.
+// clear a counter reads as zeros (`held` is low) until a turn has written its own.
 // Handshake: value and carry follow index in the same cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -61,6 +62,9 @@ module perf #(
   localparam ISSUED = 2;
   localparam GATED = 3;
 
+  reg clears;
+  always @(posedge clk) clears <= rst || clear;
+
   // ---- counted events
   reg [SUM_W-1:0] sum_issued;
   reg [SUM_W-1:0] sum_gated;
@@ -76,10 +80,7 @@ module perf #(
 
   reg [SUM_W-1:0] more_issued;
   reg [SUM_W-1:0] more_gated;
-  always @(posedge clk) begin
-    if (rst || clear) {more_issued, more_gated} <= {2 * SUM_W{1'b0}};
-    else {more_issued, more_gated} <= {sum_issued, sum_gated};
-  end
+  always @(posedge clk) {more_issued, more_gated} <= {sum_issued, sum_gated};
 
   wire stall = busy && !issued;
   wire c_input = stall && wait_input;
@@ -107,7 +108,7 @@ module perf #(
     busy
   };
 
-  always @(posedge clk) event_now <= (rst || clear) ? {COUNTERS{1'b0}} : event_next;
+  always @(posedge clk) event_now <= event_next;
 
   // ---- the lowest bits, padded to 16 entries for an index of four bits
   reg [COUNTERS-1:0] owed;
@@ -125,7 +126,7 @@ module perf #(
         reg  [MACS_W-1:0] low;
         wire [  MACS_W:0] next = {1'b0, low} + {6'd0, (i == ISSUED) ? more_issued : more_gated};
         always @(posedge clk) begin
-          if (rst || clear) low <= {MACS_W{1'b0}};
+          if (clears) low <= {MACS_W{1'b0}};
           else low <= next[MACS_W-1:0];
         end
         assign carries[i] = next[MACS_W];
@@ -134,7 +135,7 @@ module perf #(
       end else if (i < COUNTERS) begin : g_event
         reg [EVENT_W-1:0] low;
         always @(posedge clk) begin
-          if (rst || clear) low <= {EVENT_W{1'b0}};
+          if (clears) low <= {EVENT_W{1'b0}};
           else if (event_now[i]) low <= low + 1'b1;
         end
         assign carries[i] = event_now[i] && low == {EVENT_W{1'b1}};
@@ -164,7 +165,7 @@ module perf #(
   wire [UPPER_W-1:0] seen;
 
   always @(posedge clk) begin
-    if (rst || clear) begin
+    if (clears) begin
       turn   <= ZEROS;
       place  <= ZEROS;
       serves <= 1'b0;
@@ -193,7 +194,7 @@ module perf #(
       localparam [3:0] PLACE = i;
       wire mine = serves && served == PLACE;
       always @(posedge clk) begin
-        if (rst || clear) begin
+        if (clears) begin
           owed[i] <= 1'b0;
           held[i] <= 1'b0;
         end else begin
@@ -233,19 +234,21 @@ module perf #(
       .we   (1'b1),
       .waddr(served),
       .wdata({ones, sum}),
-      .raddr(held_16[index] ? index : ZEROS),
+      .raddr(index),
       .rdata({seen_ones, seen})
   );
 
   // ---- reads
-  wire owes = owed_16[index];
-  wire [IN_LOW-1:0] upper = seen[IN_LOW-1:0] + {{(IN_LOW - 1) {1'b0}}, owes};
-  wire [MACS_W-1:0] low_mac = low_macs[index[0]*MACS_W+:MACS_W];
+  wire owes = owed_16[index] && !clears;
+  wire there = held_16[index] && !clears;
+  wire [IN_LOW-1:0] owing = {{(IN_LOW - 1) {1'b0}}, owes};
+  wire [IN_LOW-1:0] upper = there ? seen[IN_LOW-1:0] + owing : owing;
+  wire [MACS_W-1:0] low_mac = low_macs[index[0]*MACS_W+:MACS_W] & {MACS_W{!clears}};
+  wire [EVENT_W-1:0] low_event = low_16[index*EVENT_W+:EVENT_W] & {EVENT_W{!clears}};
   wire macs = index[3:1] == 3'd1;
-  assign value[31:0] = macs ? {upper[MACS_IN_LOW-1:0], low_mac} :
-      {upper, low_16[index*EVENT_W+:EVENT_W]};
-  assign value[63:32] = macs ? seen[MACS_IN_LOW+:32] : seen[IN_LOW+:32];
-  assign carry = owes && seen_ones;
+  assign value[31:0] = macs ? {upper[MACS_IN_LOW-1:0], low_mac} : {upper, low_event};
+  assign value[63:32] = (macs ? seen[MACS_IN_LOW+:32] : seen[IN_LOW+:32]) & {32{there}};
+  assign carry = owes && there && seen_ones;
 
   generate
     if (LANES < 1 || LANES > 128) begin : g_illegal

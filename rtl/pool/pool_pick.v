@@ -229,7 +229,12 @@ module pool_pick #(
   assign out_count = of_many ? ONE : counts[CW*(STEPS-1)+:CW];
 
   // ---- lanes
-  wire [10:0] last_column = n_w - 11'd1;
+  reg [10:0] last_column;  // constant during the layer
+  reg [ 4:0] map_end;  // column behind it
+  always @(posedge clk) begin
+    last_column <= n_w - 11'd1;
+    map_end <= n_w[4:0];
+  end
   generate
     for (i = 0; i < LANES; i = i + 1) begin : g_lane
       reg [15:0] value_0, value_1, value_2;
@@ -238,7 +243,7 @@ module pool_pick #(
       reg  [ 8:0] divisor;
       // a window has at most 16 columns, so that five bits of its ends are enough
       wire [ 4:0] begins = (here >= {7'd0, kw_m1}) ? here[4:0] - {1'b0, kw_m1} : 5'd0;
-      wire [ 4:0] stops = (here > last_column) ? n_w[4:0] : here[4:0] + 5'd1;
+      wire [ 4:0] stops = (here > last_column) ? map_end : here[4:0] + 5'd1;
       wire [ 9:0] some = lines_1 * columns;
       always @(posedge clk) begin
         if (lanes_move) begin

@@ -32,7 +32,7 @@ module weight_constant #(
     input  wire           above_17,
     input  wire           above_34,
     // the multiplier is being shifted; cycles between two sums
-    output wire           scaling,
+    output reg            scaling,
     output wire [    2:0] cycles,
     // sum of a channel, destination of its constant
     input  wire           valid,
@@ -51,12 +51,15 @@ module weight_constant #(
   // ---- arg_w, shifted up by 15 bits, then down by shr_w
   reg [38:0] scaled;
   reg [ 3:0] left;
-  assign scaling = left != 4'd0;
-
   always @(posedge clk) begin
     if (rst) left <= 4'd0;
     else if (start) left <= shr_w;
     else if (scaling) left <= left - 4'd1;
+  end
+  // left is not 0
+  always @(posedge clk) begin
+    if (rst) scaling <= 1'b0;
+    else scaling <= start ? shr_w != 4'd0 : left[3:1] != 3'd0;
   end
   always @(posedge clk) begin
     if (start) scaled <= {arg_w, 15'd0};
