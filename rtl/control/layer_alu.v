@@ -206,7 +206,7 @@ module layer_alu #(
   reg [1:0] far;  // distances beyond 14 bits
   reg below, behind, placed, refused_size;
   wire high = product[35:18] != 18'd0;
-  // the step of the cycle before: its sum, what it is for
+  // the previous cycle's step: its sum and its checks
   reg [`STEP_CHECK_BITS-1:0] check_q;
   reg [`STEP_RESULT_BITS-1:0] dest_q;
   reg [17:0] sum_q;
@@ -219,7 +219,7 @@ module layer_alu #(
   end
   wire ends_behind = sum_q > ROWS;
   wire crowded = sum_q[17:WL+1] != {(17 - WL) {1'b0}} || (sum_q[WL] && sum_q[WL-1:0] != {WL{1'b0}});
-  // the product and wlast still stand: the row behind this check neither multiplies nor sets it
+  // product and wlast are still valid: the row after this check neither multiplies nor writes wlast
   wire [32:0] kept_end = {1'b0, desc[`DESC_WADDR]} + {10'd0, product[22:0]} + {16'd0, wlast};
   wire behind_ram = (KEEP_WEIGHTS != 0) && kept_end > AI_RAM_BYTES;
   wire size_now = (|(check_q & (`CHECK_WINDOW | `CHECK_NEXT)) && !carry_q) || (|(check_q & `CHECK_LAST) && carry_q);
