@@ -270,7 +270,7 @@ module layer_alu #(
     else placed <= placed || (|(dest_q & `TO_TOUCH) && first);
   end
 
-  // ---- the other results
+  // ---- the other results; those of additions alone need no choice behind the adder
   wire from_channels = |(dest & `TO_REM);
   wire [3:0] whole = from_channels ? c_m1[3:0] : right_now[3:0];
   wire [3:0] rest = whole - left_now[3:0] - {left_now[0], 3'd0};
@@ -285,8 +285,8 @@ module layer_alu #(
     if (run) begin
       inb <= |(dest & `TO_INB) ? product[21:0] : inb;
       rem <= from_channels || |(dest & `TO_REM_FC) ? rest : rem;
-      steps <= |(dest & `TO_S) ? result : steps;
-      groups <= |(dest & `TO_G) ? result[10:0] : groups;
+      steps <= |(dest & `TO_S) ? sum : steps;
+      groups <= |(dest & `TO_G) ? sum[10:0] : groups;
     end
   end
   // a pooling task has no weights
@@ -296,9 +296,9 @@ module layer_alu #(
       addc <= 36'd0;
     end else if (run) begin
       wlen <= to_wlen ? result[16:0] : wlen;
-      wlast <= |(dest & `TO_WLAST) ? result[16:0] : wlast;
+      wlast <= |(dest & `TO_WLAST) ? sum[16:0] : wlast;
       addc[17:0] <= |(dest & `TO_ADDC) ? product[17:0] : addc[17:0];
-      addc[35:18] <= |(dest & `TO_ADDC_HIGH) ? result : addc[35:18];
+      addc[35:18] <= |(dest & `TO_ADDC_HIGH) ? sum : addc[35:18];
     end else begin
       wlen <= wlen;
     end
