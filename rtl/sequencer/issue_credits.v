@@ -80,21 +80,29 @@ module issue_credits #(
   wire fresh = issue[`ISSUE_OPENS];  // resources are checked once a sweep
   wire leaves = issue[`ISSUE_LAST];  // its sums go to the post lanes
 
-  // Numbers less one: what is there, minus what is used, minus one, is not negative. Parameter rows that
-  // are there from the layer's first one on are in registers; they only grow, and nothing is issued in
-  // the first cycle of a layer.
-  reg [PRW-1:0] prow_there;
-  reg there;
+  // `go` ends the longest paths of the sequencer, so comparisons are made a cycle ahead, for the present
+  // issue and the next. Entries and rows are there in order and are used in order: that of an issue is
+  // there unless it is the next one to come, and then once the count changes, by 31 at most.
+  reg tile_waits, wrow_waits;  // by the counts of the cycle before
+  reg [4:0] tile_q, wrow_q;
+  wire [TW-1:0] entry_next = entry + {{(TW - 2) {1'b0}}, two, !two};
+  wire [WW-1:0] wrow_next = wrow + {{(WW - 1) {1'b0}}, 1'b1};
   always @(posedge clk) begin
-    prow_there <= prow_filled - prow_base;
-    there      <= act_ready;
+    tile_q <= tile_filled[4:0];
+    wrow_q <= wrow_filled[4:0];
+    tile_waits <= (go && issue[`ISSUE_ENTRY_ON]) ? tile_filled == entry_next : tile_filled == entry;
+    wrow_waits <= (go && issue[`ISSUE_WROW_ON]) ? wrow_filled == wrow_next : wrow_filled == wrow;
   end
-  wire [TW-1:0] tile_more = tile_filled + ~entry;
-  wire [WW-1:0] wrow_more = wrow_filled + ~wrow;
-  wire [PRW-1:0] prow_more = prow_there + ~{{(PRW - 11) {1'b0}}, issue[`ISSUE_PROW]};
-  wire tile_ok = !tile_more[TW-1] && !(two && tile_more == {TW{1'b0}});
-  wire wrow_ok = !wrow_more[WW-1];
-  wire prow_ok = there && !prow_more[PRW-1];
+  wire tile_ok = !(tile_waits && tile_filled[4:0] == tile_q) && !(two && tile_filled == entry + {{(TW - 1) {1'b0}}, 1'b1});
+  wire wrow_ok = !(wrow_waits && wrow_filled[4:0] == wrow_q);
+  // Numbers less one: parameter rows that are there from the layer's first one on, minus the issue's, minus
+  // one, is not negative. Nothing is issued in the first cycle of a layer.
+  wire [PRW-1:0] prow_more = prow_filled - prow_base + ~{{(PRW - 11) {1'b0}}, issue[`ISSUE_PROW]};
+  wire prow_only = prow_more == {PRW{1'b0}};  // the row behind it is not there
+  reg prow_ok;
+  always @(posedge clk) begin
+    prow_ok <= act_ready && !prow_more[PRW-1] && !(go && issue[`ISSUE_PROW_ON] && prow_only);
+  end
   wire out_ok = !leaves || (row_room && !planes_busy);
   // sums that left keep the post lanes busy for POST_SHARE cycles
   generate
