@@ -82,19 +82,20 @@ module issue_credits #(
 
   // `go` ends the longest paths of the sequencer, so comparisons are made a cycle ahead, for the present
   // issue and the next. Entries and rows are there in order and are used in order: that of an issue is
-  // there unless it is the next one to come, and then once the count changes, by 31 at most.
+  // there unless it is the next one to come, and then once the count changes.
   reg tile_waits, wrow_waits;  // by the counts of the cycle before
-  reg [4:0] tile_q, wrow_q;
+  reg  [TW-1:0] tile_q;
+  reg  [WW-1:0] wrow_q;
   wire [TW-1:0] entry_next = entry + {{(TW - 2) {1'b0}}, two, !two};
   wire [WW-1:0] wrow_next = wrow + {{(WW - 1) {1'b0}}, 1'b1};
   always @(posedge clk) begin
-    tile_q <= tile_filled[4:0];
-    wrow_q <= wrow_filled[4:0];
+    tile_q <= tile_filled;
+    wrow_q <= wrow_filled;
     tile_waits <= (go && issue[`ISSUE_ENTRY_ON]) ? tile_filled == entry_next : tile_filled == entry;
     wrow_waits <= (go && issue[`ISSUE_WROW_ON]) ? wrow_filled == wrow_next : wrow_filled == wrow;
   end
-  wire tile_ok = !(tile_waits && tile_filled[4:0] == tile_q) && !(two && tile_filled == entry + {{(TW - 1) {1'b0}}, 1'b1});
-  wire wrow_ok = !(wrow_waits && wrow_filled[4:0] == wrow_q);
+  wire tile_ok = !(tile_waits && tile_filled == tile_q) && !(two && tile_filled == entry + {{(TW - 1) {1'b0}}, 1'b1});
+  wire wrow_ok = !(wrow_waits && wrow_filled == wrow_q);
   // Numbers less one: parameter rows that are there from the layer's first one on, minus the issue's, minus
   // one, is not negative. Nothing is issued in the first cycle of a layer.
   wire [PRW-1:0] prow_more = prow_filled - prow_base + ~{{(PRW - 11) {1'b0}}, issue[`ISSUE_PROW]};
