@@ -94,7 +94,8 @@ module issue_credits #(
     tile_waits <= (go && issue[`ISSUE_ENTRY_ON]) ? tile_filled == entry_next : tile_filled == entry;
     wrow_waits <= (go && issue[`ISSUE_WROW_ON]) ? wrow_filled == wrow_next : wrow_filled == wrow;
   end
-  wire tile_ok = !(tile_waits && tile_filled == tile_q) && !(two && tile_filled == entry + {{(TW - 1) {1'b0}}, 1'b1});
+  wire tile_only = tile_filled == entry + {{(TW - 1) {1'b0}}, 1'b1};  // the entry behind it is not there
+  wire tile_ok = !(tile_waits && tile_filled == tile_q) && !(two && tile_only);
   wire wrow_ok = !(wrow_waits && wrow_filled == wrow_q);
   // Numbers less one: parameter rows that are there from the layer's first one on, minus the issue's, minus
   // one, is not negative. Nothing is issued in the first cycle of a layer.
