@@ -90,6 +90,9 @@ module ai_ram_arb #(
   reg load_urgent;
   reg window_rfirst;
   reg window_wfirst;
+  // one of the latter holds off the fill, the write-back
+  reg fill_held;
+  reg writeback_held;
 
   // host reads in flight; a request being read or acknowledged is not a new one
   reg [READ-1:0] reading;
@@ -100,7 +103,7 @@ module ai_ram_arb #(
   wire host_wr = host_new && window_we;
 
   // read port
-  assign fill_gnt    = fill_req && !window_rfirst && !unload_urgent && !kept_urgent;
+  assign fill_gnt    = fill_req && !fill_held;
   assign unload_gnt  = unload_req && !window_rfirst && !kept_urgent && (unload_urgent || !fill_req);
   assign kept_gnt    = kept_req && !window_rfirst && (kept_urgent || !(fill_req || unload_req));
   assign window_rgnt = host_rd && (window_rfirst || !(fill_req || unload_req || kept_req));
@@ -110,7 +113,7 @@ module ai_ram_arb #(
       kept_gnt ? kept_word[AW-1:0] : window_word;
 
   // write port
-  assign writeback_gnt = writeback_req && !window_wfirst && !load_urgent;
+  assign writeback_gnt = writeback_req && !writeback_held;
   assign load_gnt = load_req && !window_wfirst && (load_urgent || !writeback_req);
   wire window_wgnt = host_wr && (window_wfirst || !(writeback_req || load_req));
   assign we = writeback_gnt || load_gnt || window_wgnt;
@@ -149,6 +152,11 @@ module ai_ram_arb #(
   wire kept_last = kept_wait == KEPT_LAST;
   wire load_last = load_wait == LAST_WAIT;
   wire window_last = window_wait == LAST_WAIT;
+  wire unload_next = unload_waits && unload_last;
+  wire kept_next = kept_waits && kept_last;
+  wire load_next = load_waits && load_last;
+  wire window_rnext = window_waits && window_last && !window_we;
+  wire window_wnext = window_waits && window_last && window_we;
 
   always @(posedge clk) begin
     if (rst) begin
@@ -161,18 +169,22 @@ module ai_ram_arb #(
       load_urgent <= 1'b0;
       window_rfirst <= 1'b0;
       window_wfirst <= 1'b0;
+      fill_held <= 1'b0;
+      writeback_held <= 1'b0;
       window_ack <= 1'b0;
       reading <= {READ{1'b0}};
     end else begin
       unload_wait <= unload_waits ? unload_wait + {3'd0, !unload_last} : 4'd0;
-      unload_urgent <= unload_waits && unload_last;
+      unload_urgent <= unload_next;
       kept_wait <= kept_waits ? kept_wait + {3'd0, !kept_last} : 4'd0;
-      kept_urgent <= kept_waits && kept_last;
+      kept_urgent <= kept_next;
       load_wait <= load_waits ? load_wait + {3'd0, !load_last} : 4'd0;
-      load_urgent <= load_waits && load_last;
+      load_urgent <= load_next;
       window_wait <= window_waits ? window_wait + {3'd0, !window_last} : 4'd0;
-      window_rfirst <= window_waits && window_last && !window_we;
-      window_wfirst <= window_waits && window_last && window_we;
+      window_rfirst <= window_rnext;
+      window_wfirst <= window_wnext;
+      fill_held <= unload_next || kept_next || window_rnext;
+      writeback_held <= load_next || window_wnext;
       window_ack <= reads[READ-1] || window_wgnt;
       reading <= reads[READ-1:0];
     end

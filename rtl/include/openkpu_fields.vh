@@ -370,7 +370,10 @@
 `define ISSUE_WHOLE (72+TW+WW+ZW+ZW+1)  // see move
 `define ISSUE_FREE_ENTRIES (73+TW+WW+ZW+ZW+1)+:(2)  // tile entries released by it
 `define ISSUE_FREE_ROWS (75+TW+WW+ZW+ZW+1)+:(2)  // weight rows released by it
-`define ISSUE_BITS (77+TW+WW+ZW+ZW+1)
+`define ISSUE_ENTRY_ON (77+TW+WW+ZW+ZW+1)  // the next issue reads the tile entry behind
+`define ISSUE_WROW_ON (78+TW+WW+ZW+ZW+1)  // the next issue reads the weight row behind
+`define ISSUE_PROW_ON (79+TW+WW+ZW+ZW+1)  // the next issue uses the parameter row behind
+`define ISSUE_BITS (80+TW+WW+ZW+ZW+1)
 
 // An issue in registers, for lane_ctrl and column_skew. Uses TE and WA (bits of a tile entry, of
 // a weight row) and ZW.

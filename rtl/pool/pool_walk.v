@@ -93,7 +93,8 @@ module pool_walk #(
   wire go;
   wire [14:0] above = {8'd0, top_rows};
   wire [14:0] next_chan = row_end ? chan_row + {1'b0, desc[`DESC_ICS]} : chan_row;
-  // a channel begins, the first one with start
+  // a line of blocks begins; a channel, the first one with start
+  wire first_k = start || k_last;
   wire begins = start || y_end;
   wire [14:0] new_chan = start ? desc[`DESC_SRC] : next_chan;
   wire [14:0] next_top = begins ? new_chan - above : top_row + {6'd0, step_rows};
@@ -124,15 +125,11 @@ module pool_walk #(
   end
 
   always @(posedge clk) begin
-    if (start || (go && k_end)) begin
-      {r, k, rest} <= {9'd0, 6'd0, n_w};
-      {r_end, k_last} <= {kh_m1 == 9'd0, last_k == 6'd0};
-      {row, y} <= {next_top, next_y};
-    end else if (go && r_end) begin
-      {r, k} <= {9'd0, k_next};
-      {r_end, k_last} <= {kh_m1 == 9'd0, k_next == last_k};
-      rest <= (rest > 11'd16) ? rest - 11'd16 : 11'd0;
-      {row, y} <= {top_row, y_top};
+    if (start || (go && r_end)) begin
+      {r, r_end} <= {9'd0, kh_m1 == 9'd0};
+      {k, k_last} <= first_k ? {6'd0, last_k == 6'd0} : {k_next, k_next == last_k};
+      rest <= first_k ? n_w : (rest > 11'd16) ? rest - 11'd16 : 11'd0;
+      {row, y} <= first_k ? {next_top, next_y} : {top_row, y_top};
     end else if (go) begin
       {r, r_end} <= {r_next, r_next == kh_m1};
       {row, y}   <= {row + irl, y + 11'd1};

@@ -215,11 +215,12 @@ module post_lanes #(
   wire [N_Z*PW-1:0] par;
   wire [(1<<SW)*PW-1:0] slots;
   wire shared = one_bank || by_chan;
+  // (slots have 16, 32 or 64 pixels: lanes of fewer pixels need no shift)
   // depthwise: channels before those of the part; for a row of one channel the later lanes hold a second
   // row of the same channel
   wire [8:0] part_at = (part == 2'd1) ? {1'b0, STEP} :
       part[1] ? {STEP, 1'b0} + (part[0] ? {1'b0, STEP} : 9'd0) : 9'd0;
-  wire [8:0] part_chans = (by_chan && !one_bank) ? part_at >> swl : 9'd0;
+  wire [8:0] part_chans = (by_chan && !one_bank) ? (part_at >> 4) >> swl[1:0] : 9'd0;
   wire [ZW-1:0] first_bank = p_bank + part_chans[ZW-1:0];
   genvar b;
   generate
@@ -277,7 +278,7 @@ module post_lanes #(
       reg [35:0] add_5, add_6;
       if (N_Z == 2) begin : g_direct
         localparam [6:0] FIRST = LANE_0[6:0];
-        wire [   6:0] slot = one_bank ? 7'd0 : FIRST >> swl;
+        wire [   6:0] slot = one_bank ? 7'd0 : (FIRST >> 4) >> swl[1:0];
         wire [ZW-1:0] sel = shared ? first_bank + slot[ZW-1:0] : z[ZW-1:0] | part[ZW-1:0];
         reg  [PW-1:0] picked;
         always @(posedge clk) if (p_valid) picked <= par[PW*sel+:PW];

@@ -79,21 +79,31 @@ module issue_credits #(
   wire fresh = issue[`ISSUE_OPENS];  // resources are checked once per sweep
   wire leaves = issue[`ISSUE_LAST];  // its sums go to the post lanes
 
-  // Counts less one: available minus used minus one is not negative. The number of filled parameter rows from
-  // the layer's first one on is registered; it only grows, and nothing is issued in the first cycle of a
-  // layer.
-  reg [PRW-1:0] prow_there;
-  reg there;
+  // `go` ends the longest paths of the sequencer, so comparisons are made one cycle ahead, for the current
+  // issue and the next. Entries and rows are filled in order and used in order: the one of an issue is filled
+  // unless it is the next to be filled, and then as soon as the count changes.
+  reg tile_waits, wrow_waits;  // by the previous cycle's counts
+  reg  [TW-1:0] tile_q;
+  reg  [WW-1:0] wrow_q;
+  wire [TW-1:0] entry_next = entry + {{(TW - 2) {1'b0}}, two, !two};
+  wire [WW-1:0] wrow_next = wrow + {{(WW - 1) {1'b0}}, 1'b1};
   always @(posedge clk) begin
-    prow_there <= prow_filled - prow_base;
-    there      <= act_ready;
+    tile_q <= tile_filled;
+    wrow_q <= wrow_filled;
+    tile_waits <= (go && issue[`ISSUE_ENTRY_ON]) ? tile_filled == entry_next : tile_filled == entry;
+    wrow_waits <= (go && issue[`ISSUE_WROW_ON]) ? wrow_filled == wrow_next : wrow_filled == wrow;
   end
-  wire [TW-1:0] tile_more = tile_filled + ~entry;
-  wire [WW-1:0] wrow_more = wrow_filled + ~wrow;
-  wire [PRW-1:0] prow_more = prow_there + ~{{(PRW - 11) {1'b0}}, issue[`ISSUE_PROW]};
-  wire tile_ok = !tile_more[TW-1] && !(two && tile_more == {TW{1'b0}});
-  wire wrow_ok = !wrow_more[WW-1];
-  wire prow_ok = there && !prow_more[PRW-1];
+  wire tile_only = tile_filled == entry + {{(TW - 1) {1'b0}}, 1'b1};  // the following entry is not filled
+  wire tile_ok = !(tile_waits && tile_filled == tile_q) && !(two && tile_only);
+  wire wrow_ok = !(wrow_waits && wrow_filled == wrow_q);
+  // Counts less one: filled parameter rows from the layer's first one on, minus the issue's, minus one, is
+  // not negative. Nothing is issued in the first cycle of a layer.
+  wire [PRW-1:0] prow_more = prow_filled - prow_base + ~{{(PRW - 11) {1'b0}}, issue[`ISSUE_PROW]};
+  wire prow_only = prow_more == {PRW{1'b0}};  // the following row is not filled
+  reg prow_ok;
+  always @(posedge clk) begin
+    prow_ok <= act_ready && !prow_more[PRW-1] && !(go && issue[`ISSUE_PROW_ON] && prow_only);
+  end
   wire out_ok = !leaves || (row_room && !planes_busy);
   // departing sums occupy the post lanes for POST_SHARE cycles
   generate

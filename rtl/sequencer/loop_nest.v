@@ -70,7 +70,7 @@ module loop_nest #(
 
   // Mode and limits of the counters are valid from the cycle after the start on, values derived from them a
   // cycle later: nothing is issued in the first three cycles, because no entry is filled yet. A depthwise
-  // layer has one step, and channels as groups.
+  // layer has one step, and channels as groups; a neuron has no planes of sums.
   reg start_q;
   reg dw, rows, vector, groups, held, out32;
   reg quads, pairs;  // depthwise rows with four channels, with two
@@ -90,7 +90,7 @@ module loop_nest #(
     vector     <= mode == `MODE_FC;
     groups     <= !new_dw && mode != `MODE_FC;
     held       <= desc[`DESC_HELD];
-    out32      <= desc[`DESC_OUT32];
+    out32      <= mode != `MODE_FC && desc[`DESC_OUT32];
     quads      <= mode == `MODE_DWROW && new_ip == 2'd0;
     pairs      <= mode == `MODE_DWROW && new_ip == 2'd1;
     ip         <= new_ip;
@@ -115,7 +115,7 @@ module loop_nest #(
   reg [10:0] unit;
   reg [ 3:0] nth;  // index of the group in its block, from 1
   reg [ 1:0] plane;
-  wire sweep_end, half_end, stripe_last, in_turns;
+  wire sweep_first, sweep_end, half_end, stripe_last, in_turns;
   wire [1:0] turns_m1;
   reg step_last, unit_last;
   reg back_last;  // the first group of the block is the layer's last
@@ -232,6 +232,7 @@ module loop_nest #(
       .on      (go && move[`MOVE_POS_ON]),
       .pos     (pos),
       .idx     (idx),
+      .first   (sweep_first),
       .last    (sweep_end),
       .half_end(half_end)
   );
@@ -305,8 +306,6 @@ module loop_nest #(
     if (rst || (go && move[`MOVE_STEP_CLEAR])) step <= 18'd0;
     else if (go && (move[`MOVE_STEP_ON] || step_back)) step <= step_next;
     else step <= step;
-  end
-  always @(posedge clk) begin
     if (start_q || (go && move[`MOVE_STEP_CLEAR])) step_last <= step_end == 18'd0;
     else if (go && (move[`MOVE_STEP_ON] || step_back)) step_last <= next_step_last;
     else step_last <= step_last;
@@ -356,20 +355,16 @@ module loop_nest #(
   wire [ZW:0] kernels = {!(unit_last && rest != {ZW{1'b0}}), unit_last ? rest : {ZW{1'b0}}};
   wire [ZW:0] rows_now = {{(ZW - 1) {1'b0}}, two, !two};  // one, or two lines
 
-  generate
-    if (ZW == 1) begin : g_row_of_two
-      // one channel per AI RAM row: the second one ends the weight row
-      assign row_last = g_mask[0] || unit[0];
-    end else begin : g_row
-      assign row_last = &(unit[ZW-1:0] |{{(ZW - 2) {1'b0}}, g_mask});
-    end
-  endgenerate
+  wire [10:0] unit_row = unit | {9'd0, g_mask};
+  assign row_last = &unit_row[ZW-1:0];
+  // the issue advances the parameter row: to the next unit's, to that of the third channel of four
+  wire halves = ZW == 1 && quads;
 
   assign issue[`ISSUE_ENTRY] = entry;
   assign issue[`ISSUE_WROW] = wrow;
   assign issue[`ISSUE_PROW] = prow | {9'd0, slot} >> ZW;
   assign issue[`ISSUE_BANK] = vector ? bank : dw ? channel[ZW-1:0] : {ZW{1'b0}};
-  assign issue[`ISSUE_OPENS] = pos == 6'd0;
+  assign issue[`ISSUE_OPENS] = sweep_first;
   assign issue[`ISSUE_ENDS] = sweep_end;
   assign issue[`ISSUE_FIRST] = step == 18'd0;
   assign issue[`ISSUE_LAST] = step_last;
@@ -391,8 +386,12 @@ module loop_nest #(
     move[`MOVE_FREE_ENTRY] && two, move[`MOVE_FREE_ENTRY] && !two
   };
   assign issue[`ISSUE_FREE_ROWS] = move[`MOVE_FREE_ROWS];
+  assign issue[`ISSUE_ENTRY_ON] = move[`MOVE_ENTRY_ON] && !move[`MOVE_ENTRY_BACK] && !step_back;
+  assign issue[`ISSUE_WROW_ON] = move[`MOVE_ROW_ON] && !move[`MOVE_ROW_BACK] && !step_back;
+  assign issue[`ISSUE_PROW_ON] = (halves && half_end && !sweep_end) ||
+      (move[`MOVE_UNIT_ON] && !move[`MOVE_UNIT_BACK] && (groups || halves || unit_next[ZW] != unit[ZW]));
 
-  wire unused = &{1'b0, desc, n_c, n_b, n_o, n_w, dst, out_rows, pos_0, line, g_in, turn_back, channel};
+  wire unused = &{1'b0, desc, n_c, n_b, n_o, n_w, dst, out_rows, pos_0, line, g_in, turn_back, channel, unit_row};
 
 endmodule
 

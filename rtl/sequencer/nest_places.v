@@ -44,10 +44,11 @@ module nest_places #(
   wire [WW-1:0] row_turn = {{(WW - 2) {turns_m1 != 2'd0}}, ~turns_m1 + 2'd1};
   wire [TW-1:0] entry_next = entry + (step_back ? entry_turn : {{(TW - 2) {1'b0}}, two, !two});
   wire [WW-1:0] row_next = wrow + (step_back ? row_turn : {{(WW - 1) {1'b0}}, 1'b1});
-  wire entry_back = go && move[`MOVE_ENTRY_BACK];
-  wire row_back = jump_qq || (go && move[`MOVE_ROW_BACK]);
-  wire entry_on = go && (move[`MOVE_ENTRY_ON] || step_back);
-  wire row_on = go && (move[`MOVE_ROW_ON] || step_back);
+  // changes by the issue, and whether it is made: go arrives late
+  wire entry_back = move[`MOVE_ENTRY_BACK];
+  wire row_back = jump_qq || move[`MOVE_ROW_BACK];
+  wire entry_moves = go && (entry_back || move[`MOVE_ENTRY_ON] || step_back);
+  wire row_moves = jump_qq || (go && (move[`MOVE_ROW_BACK] || move[`MOVE_ROW_ON] || step_back));
   // first entry of the next stripe: after the last one of a stripe, or of the layer
   wire entry_keep = go && ((move[`MOVE_STEP_CLEAR] && !move[`MOVE_ENTRY_BACK]) || move[`MOVE_OVER]);
   always @(posedge clk) begin
@@ -61,9 +62,9 @@ module nest_places #(
     end else begin
       jump_q       <= jump;
       jump_qq      <= jump_q;
-      entry        <= entry_back ? stripe_entry : entry_on ? entry_next : entry;
+      entry        <= !entry_moves ? entry : entry_back ? stripe_entry : entry_next;
       stripe_entry <= entry_keep ? entry_next : stripe_entry;
-      wrow         <= row_back ? block_row : row_on ? row_next : wrow;
+      wrow         <= !row_moves ? wrow : row_back ? block_row : row_next;
       block_row    <= jump_q ? jump_row : (go && move[`MOVE_ROW_KEEP]) ? row_next : block_row;
     end
   end

@@ -26,9 +26,11 @@ module sweep #(
     input  wire [1:0] slots_m1,
     // advance to the next pixels, after the last ones to the first
     input  wire       on,
-    // position, index of the issue in the sweep; it is the last one; the next one is in the second half
+    // position, index of the issue in the sweep; it is the first one, the last one; the next one is in the
+    // second half
     output reg  [5:0] pos,
     output reg  [5:0] idx,
+    output reg        first,
     output wire       last,
     output wire       half_end
 );
@@ -63,11 +65,13 @@ module sweep #(
 
   always @(posedge clk) begin
     if (rst) begin
-      pos <= 6'd0;
-      idx <= 6'd0;
+      pos   <= 6'd0;
+      idx   <= 6'd0;
+      first <= 1'b1;
     end else begin
-      pos <= !on ? pos : last ? 6'd0 : next;
-      idx <= !on ? idx : last ? 6'd0 : idx + 6'd1;
+      pos   <= !on ? pos : last ? 6'd0 : next;
+      idx   <= !on ? idx : last ? 6'd0 : idx + 6'd1;
+      first <= !on ? first : last;
     end
   end
 

@@ -46,7 +46,8 @@ module fc_serial (
   wire [3:0] sent_upto = sent_bytes + {2'd0, sent_col};
   wire [1:0] sent_rows_m1 = (sent_upto > 4'd9) ? 2'd3 : (sent_upto > 4'd6) ? 2'd2 : {1'b0, sent_upto > 4'd3};
   wire [3:0] sent_rest = sent_upto - {1'b0, sent_rows_m1, 1'b0} - {2'd0, sent_rows_m1};  // in the last row
-  assign ready = !vector_ends && (granted ? rows_m1 == 2'd0 : pause == 2'd0);
+  // from registers: with a request that waits for its grant, none is made either way
+  assign ready = !vector_ends && rows_m1 == 2'd0 && pause == 2'd0;
 
   // ---- arrived word: index of an element, and its unit, as tap row and column
   reg [2:0] at;
@@ -86,10 +87,8 @@ module fc_serial (
       step        <= 6'd0;
       more        <= 1'b0;
     end else begin
-      if (sent) begin
-        sent_col <= (sent_last || sent_rest == 4'd3) ? 2'd0 : sent_rest[1:0];
-        rows_m1  <= sent_rows_m1;
-      end
+      if (sent) sent_col <= (sent_last || sent_rest == 4'd3) ? 2'd0 : sent_rest[1:0];
+      rows_m1 <= sent ? sent_rows_m1 : granted ? 2'd0 : rows_m1;
       vector_ends <= (sent && sent_last) || (vector_ends && !(work && vector_end));
       pause <= (granted && rows_m1 != 2'd0) ? rows_m1 - 2'd1 : (pause != 2'd0) ? pause - 2'd1 : 2'd0;
       more <= work && !ends;

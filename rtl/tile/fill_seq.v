@@ -99,9 +99,7 @@ module fill_seq #(
   wire whole = dwrow_mode || fc_mode;
 
   // ---- the next stripe, and the current one
-  wire load;
-  wire go;
-  wire stripe_ready;
+  wire load, go, stripe_ready;
   wire [`STRIPE_BITS-1:0] following;
   reg [`STRIPE_BITS-1:0] stripe;
   reg [10:0] right;  // last column of the map
@@ -175,16 +173,13 @@ module fill_seq #(
   wire [1:0] tail_less = (n_c[1:0] - 2'd1) & full_less;
   wire [10:0] full_right = right | ({9'd0, full_less} << (3'd4 + {1'b0, ip}));
   wire [10:0] tail_right = right | ({9'd0, tail_less} << (3'd4 + {1'b0, ip}));
-  reg [NB-1:0] full_last, tail_last;
+  wire tail_next = (unit_end && go) ? next_last : unit_last;
+  reg [NB-1:0] full_last, tail_last, s_final;
   always @(posedge clk) begin
     right <= n_w - 11'd1;
     full_last <= full_right[9:TB];
     tail_last <= tail_right[9:TB];
-  end
-  wire [`STRIPE_BITS-1:0] coming = load ? following : stripe;
-  reg [NB-1:0] s_final;
-  always @(posedge clk) begin
-    s_final <= !whole ? coming[`STRIPE_FINAL] : (unit_end && go ? next_last : unit_last) ? tail_last : full_last;
+    s_final <= whole ? (tail_next ? tail_last : full_last) : load ? following[`STRIPE_FINAL] : stripe[`STRIPE_FINAL];
   end
 
   // ---- loops that end with this word
@@ -214,10 +209,14 @@ module fill_seq #(
   wire room = (fc_mode && !FC_AHEAD) || ahead < TILE_ROWS[TW-1:0];
 
   reg working;
+  // the grant is late: what the word would begin, if it moves on, is found beside it
   assign go = active && room && (!fc_mode || fc_ready) && (!fill_req || fill_gnt);
   assign taken = go && fc_mode;
   assign busy = working || fill_req;
-  assign load = stripe_ready && working && (!active || (go && stripe_end && !all_end));
+  wire load_first = stripe_ready && working && !active;
+  wire load_next = stripe_ready && working && stripe_end && !all_end;
+  assign load = load_first || (go && load_next);
+  wire anew = load_first || load_next;  // in a cycle with go or load: load
 
   // ---- entries completed by this word
   // chmod (8 at most) + unit_chans (1 to 4) is at least 9, is 9: decoded without an adder, because two
@@ -261,12 +260,13 @@ module fill_seq #(
     end
   end
 
-  wire again = load || y_last;  // the first line is next
+  wire again = anew || y_last;  // the first line is next
+  wire [`STRIPE_BITS-1:0] coming = anew ? following : stripe;
   always @(posedge clk) begin
     if (load || go) begin
-      s <= (load || s_last) ? coming[`STRIPE_FIRST] : s + {{(NB - 1) {1'b0}}, 1'b1};
-      head <= load || s_last;
-      place <= (load || s_last) ? {QB{1'b0}} : emit ? place + quarters[QB-1:0] : place;
+      s <= (anew || s_last) ? coming[`STRIPE_FIRST] : s + {{(NB - 1) {1'b0}}, 1'b1};
+      head <= anew || s_last;
+      place <= (anew || s_last) ? {QB{1'b0}} : emit ? place + quarters[QB-1:0] : place;
     end
     if (load || (go && line_end)) begin
       top <= again;
