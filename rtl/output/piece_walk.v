@@ -124,7 +124,7 @@ module piece_walk #(
   reg right_edge, bottom_edge;
   reg [ZW-1:0] job_z_end;
   always @(posedge clk) begin
-    job_z_end   <= dw ? {ZW{1'b0}} : job_nz[ZW-1:0] - {{(ZW - 1) {1'b0}}, 1'b1};
+    job_z_end   <= desc[`DESC_DW] ? {ZW{1'b0}} : job_nz[ZW-1:0] - {{(ZW - 1) {1'b0}}, 1'b1};
     right_edge  <= {1'b0, job_gx} + {4'd0, job_width} == desc[`DESC_KW];
     bottom_edge <= {1'b0, job_gy} + {7'd0, job_lines} == desc[`DESC_KH];
   end

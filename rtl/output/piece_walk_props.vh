@@ -11,6 +11,7 @@
   reg [`JOB_BITS-1:0] f_job;
   reg [1:0] f_wide;
   wire [2:0] f_pool = f_desc[`DESC_POOL];
+  wire [ZW:0] f_job_nz = f_job[`JOB_NZ];
   wire [10:0] f_right = {1'b0, f_job[`JOB_GX]} + f_job[`JOB_WIDTH];
   wire [9:0] f_bottom = {1'b0, f_job[`JOB_GY]} + f_job[`JOB_LINES];
   reg [12:0] f_chan, f_chan0;  // channel of the output map, the job's first one; with out32 each byte of a sum is one
@@ -109,8 +110,9 @@
           {dw, out32, op} == {f_desc[`DESC_DW], f_desc[`DESC_OUT32], f_desc[`DESC_OP]} &&
           s1 == (f_pool == `POOL_MAXS1 || f_pool == `POOL_MEANS1) && two == (f_pool == `POOL_MAX2 || f_pool == `POOL_MEAN2) &&
           plain == (f_pool == `POOL_NONE) && four == (f_pool == `POOL_MAX4 || f_pool == `POOL_MEAN4));
-      //: (invariant) ... and so are the edges that the job touches.
-      edges_in_registers : assert (right_edge == (f_right == f_desc[`DESC_KW]) && bottom_edge == (f_bottom == f_desc[`DESC_KH]));
+      //: (invariant) ... and so are the edges that the job touches, and its last channel.
+      edges_in_registers : assert (right_edge == (f_right == f_desc[`DESC_KW]) && bottom_edge == (f_bottom == f_desc[`DESC_KH]) &&
+          job_z_end == (f_desc[`DESC_DW] ? {ZW{1'b0}} : f_job_nz[ZW-1:0] - 1'b1));
       //: The last line of the window is the first one, or below it by the height of the window.
       if (valid) last_line_of_window : assert (far_line == (s1 ? line + {1'b0, line != lowest} : line | window_m1));
       if (r_valid && r_out) begin
