@@ -23,8 +23,8 @@ module mac_unit #(
     // number of products in psum_in; width of psum_in and psum_out, whose upper bits are zero
     parameter NTH = 8,
     parameter PW = WEIGHT_BITS + 12,
-    // 1: operands of a gated multiplication do not toggle; 0: they do; 2: the pixel is not tested, for layers
-    // of unsigned pixels only (0 and 2: to measure the saving)
+    // 1: operands of a gated multiplication do not toggle; 0: they do; 2: no gate, a pixel below zero is
+    // multiplied as zero (0 and 2: to measure the saving)
     parameter GATE = 1,
     // 1: the unit can subtract, and keep only one sign of the difference; 2: psum_in may be such a difference
     parameter CHOICE = 0,
@@ -58,6 +58,7 @@ module mac_unit #(
 
   // condition circuit: sign bit clear and pixel not zero
   wire                      enable = valid && ((GATE == 2) || (!(sgn && pixel[7]) && (|pixel)));
+  wire [               7:0] operand = pixel & {8{(GATE != 2) || !(sgn && pixel[7])}};
 
   // the added product and pixel are zero unless the condition holds
   reg                       enable_q;
@@ -97,15 +98,15 @@ module mac_unit #(
     end
 
     if (CHOICE == 1) begin : g_difference
-      // a multiplied pixel is above zero
-      assign factor = best ? {1'b1, -pixel} : {1'b0, pixel};
+      // a gated unit multiplies pixels above zero only
+      assign factor = best ? {(GATE != 2) || (|operand), -operand} : {1'b0, operand};
       assign result = $signed(pixel_q) * $signed({1'b0, weight_q});
       assign adds_pixel = enable_q && !best;
       assign psum = psum_in + {{(PW - WEIGHT_BITS - FB) {product_q[WEIGHT_BITS+FB-1]}}, product_q};
       assign zero = best && psum[PW-1] != least;
       assign xsum = xsum_in + {4'd0, gated_q};
     end else begin : g_sum
-      assign factor = pixel;
+      assign factor = operand;
       assign result = pixel_q * weight_q;
       assign adds_pixel = enable_q;
       assign zero = 1'b0;

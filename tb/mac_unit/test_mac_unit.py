@@ -57,13 +57,18 @@ async def sums_and_gating(dut) -> None:
         multiplied = product(before)
         enabled = product(op)[1] > 0
         new = op[2:]
+        if gate == 2:  # each valid pair is multiplied, a pixel below zero as zero
+            enabled = bool(op[0])
+            new = max(0, op[2] - 256 * (op[1] and op[2] > 127)), op[3]
         if enabled or not gate:
             toggled += held is not None and new != held and not enabled
             held = new
         else:
             kept += held is not None and new != held
         before = op
-    if gate:
+    if gate == 2:
+        assert kept > 300, "only operands that are not valid are held"
+    elif gate:
         assert kept > 500, "too few gated operands that differ from the held ones"
     else:
         assert toggled > 500, "without the gate the registers follow every operand"
@@ -101,7 +106,7 @@ async def choice(dut) -> None:
 @sizes(
     "sim wb gate nth choice",
     test="icarus-16-1-7-1",
-    check="icarus-8-0-8-2 icarus-16-1-8-2 icarus-8-1-3-0 icarus-16-1-0-0 verilator-16-1-7-1",
+    check="icarus-8-0-8-2 icarus-8-2-7-1 icarus-16-2-3-0 icarus-16-1-8-2 icarus-8-1-3-0 icarus-16-1-0-0 verilator-16-1-7-1",
 )
 def test_mac_unit(sim: str, wb: int, gate: int, nth: int, choice: int) -> None:
     params = {"WEIGHT_BITS": wb, "GATE": gate, "NTH": nth, "CHOICE": choice}

@@ -4,7 +4,7 @@
 The RTL computes digits while the ports of the boxes are recorded. Each box is mapped to the OSU
 0.18 um library, its netlist computes the same cycles, and every net's toggles are counted; OpenSTA
 adds up the power of the cells with these activities. ``GATE`` = 1 is the device as it is, 0 lets
-operands of gated multiplications toggle, 2 has no test of the pixel at all.
+operands of gated multiplications toggle, 2 has no gate: pixels below zero are multiplied as zero.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from openkpu_tools.flows import eda, synth
 from openkpu_tools.flows.asic import flow, macros, netlist
 
 BOXES = {"array": ("mac_stage", "u_mac"), "lanes": ("post_lanes", "u_post")}
-VARIANTS = {"gated": 1, "operands toggle": 0, "no test": 2}  # values of GATE
+VARIANTS = {"gated": 1, "operands toggle": 0, "no gate": 2}  # values of GATE
 MEMORY = "kept_"  # how modules of memories begin in a netlist
 GROUP = 1024  # nets of an output, a multiple of 32: Verilator rejects one line of all
 PERIOD = 10.0  # ns; power is proportional to the clock, energy does not depend on it
@@ -299,7 +299,7 @@ def power_lines(found: dict) -> list[str]:
             f" {1000 * array / products:.2f} pJ a multiplication"
         )
     base = energy["gated"]["array"]["total"]
-    for variant in ("operands toggle", "no test"):
+    for variant in ("operands toggle", "no gate"):
         other = energy[variant]["array"]["total"]
         lines.append(f"  the gate saves {100 * (1 - base / other):.1f} % of {variant!r}")
     lines.append(f"  post lanes: {energy['gated']['lanes']['total']:,.1f} nJ an inference")
