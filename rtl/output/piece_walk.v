@@ -63,11 +63,11 @@ module piece_walk #(
 
   // ---- layer, registered: its first job arrives much later
   wire [2:0] pool = desc[`DESC_POOL];
-  reg dwrow, dw, out32, s1, two, plain, four;
+  reg dwrow, out32, s1, two, plain, four;
   reg [1:0] op;
   always @(posedge clk) begin
     dwrow <= desc[`DESC_MODE] == `MODE_DWROW;
-    {dw, out32, op} <= {desc[`DESC_DW], desc[`DESC_OUT32], desc[`DESC_OP]};
+    {out32, op} <= {desc[`DESC_OUT32], desc[`DESC_OP]};
     s1 <= pool == `POOL_MAXS1 || pool == `POOL_MEANS1;
     two <= pool == `POOL_MAX2 || pool == `POOL_MEAN2;
     plain <= pool == `POOL_NONE;

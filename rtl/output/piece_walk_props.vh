@@ -107,7 +107,7 @@
       if (valid && f_y < f_oh) rows_of_lines : assume (f_above + f_orl <= f_ocs);
       //: (invariant) The registered layer is that of the previous cycle,
       layer_in_registers : assert (dwrow == (f_desc[`DESC_MODE] == `MODE_DWROW) &&
-          {dw, out32, op} == {f_desc[`DESC_DW], f_desc[`DESC_OUT32], f_desc[`DESC_OP]} &&
+          {out32, op} == {f_desc[`DESC_OUT32], f_desc[`DESC_OP]} &&
           s1 == (f_pool == `POOL_MAXS1 || f_pool == `POOL_MEANS1) && two == (f_pool == `POOL_MAX2 || f_pool == `POOL_MEAN2) &&
           plain == (f_pool == `POOL_NONE) && four == (f_pool == `POOL_MAX4 || f_pool == `POOL_MEAN4));
       //: (invariant) ... and so are the edges that the job touches, and its last channel.
