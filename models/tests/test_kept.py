@@ -155,6 +155,9 @@ def test_who_stays() -> None:
     keeping.keep_weights(network, dataclasses.replace(k210, keep_weights=0))
     assert network.kept == {}
     network.place()
+    keeping.keep_weights(network, dataclasses.replace(k210, pool_lanes=0))
+    assert network.kept == {}
+    network.place()
     keeping.keep_weights(network, k210)
     assert set(network.kept) == {0, 1, 2, 3}
     network.validate()

@@ -109,7 +109,7 @@ def words_of(goal: str, goals: list[str], given: Mapping[str, str]) -> list[str]
 
     One that another target of ``goals`` uses is left out; JOBS is allowed with all of them.
     """
-    for each in goals:
+    for each in (goal, *goals):  # make joins its goals with spaces; a goal may have one itself
         if each not in COMMANDS:
             hint = near(each, COMMANDS, "'make help' lists them")
             raise UsageError(f"no target {each!r}, {hint}")

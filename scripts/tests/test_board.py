@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tools.command import UsageError
 from openkpu_tools.flows import board
@@ -39,6 +40,15 @@ def test_pins_are_those_of_the_module() -> None:
     assert sorted(name for name, _ in places) == sorted(ports)
     assert len({site for _, site in places}) == len(places)
     assert set(re.findall(r'IOBUF PORT "([^"]+)"', lines)) == set(ports)
+
+
+@pytest.mark.parametrize("top", ["soc/soc.v", "soc/soc_axi.v", "soc/board/ulx3s.v"])
+def test_every_parameter_of_a_configuration_reaches_the_device(top: str) -> None:
+    text = (ROOT / top).read_text()
+    declared = set(re.findall(r"^ *parameter +(\w+) +=", text, re.MULTILINE))
+    connected = {a for a, b in re.findall(r"\.(\w+) *\((\w+)\)", text) if a == b}
+    for name in configs.names():
+        assert set(configs.load_config(name).parameters) <= declared & connected, name
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ def test_variables_of_several_targets() -> None:
     both = make("configs", "predict", "MATMUL=4x4x4", "CONFIG=nano")
     assert both.returncode == 0 and "`nano`" in both.stdout and "configuration nano" in both.stdout
     assert "WAVES=0 1: expected 0 or 1" in refused(make("sim", "WAVES=0 1"))
+    assert "no target 'configs predict', " in refused(make("configs predict"))
 
 
 @pytest.mark.parametrize("name", sorted(registry.COMMANDS))

@@ -105,6 +105,11 @@ def test_script() -> None:
     )
     assert device.title == "nano_fpga, POOL_LANES=0 GATE=0"
     assert device.stem == "nano_fpga_pool_lanes_0_gate_0"
+    many = {name: value for name, value in device.config.parameters.items() if name != "GATE"}
+    stems = {
+        variant(device.config, [*many.items(), ("GATE", gate)]).stem + ".json" for gate in (0, 1)
+    }
+    assert len(stems) == 2 and max(map(len, stems)) < 200
     assert "GATE" not in synth.script(configs.load_config("nano_fpga"), ["stat"])
 
 

@@ -64,11 +64,11 @@ def choose_kept(network: Network, config: Config, ram_rows: int) -> dict[int, in
     """Which layers' weights stay, and from which row on: those first for which the array waits
     most, then the largest, as far as there are free rows.
 
-    None where all weights stay in the weight buffer, where the configuration keeps none, or where
-    the prediction sees no gain.
+    None where all weights stay in the weight buffer, where the configuration keeps none or has no
+    pooling tasks to put them in place, or where the prediction sees no gain.
     """
     shapes = [Shape(config, arg, network.eight_bit) for arg in network.layers]
-    if not config.keep_weights or weights_stay(config, shapes):
+    if not (config.keep_weights and config.pool_lanes) or weights_stay(config, shapes):
         return {}
     layers = _predicted(dataclasses.replace(network, kept={}), config)
     waits = {i: layers[i].parts["bus"] if layers else 0 for i in range(len(shapes))}

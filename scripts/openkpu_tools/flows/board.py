@@ -211,7 +211,7 @@ def build(args: argparse.Namespace, board: Board, folder: Path) -> int:
         print("the netlist's results are as in the golden model", flush=True)
     if args.map:
         return 0
-    mhz, used = routed(board, args.seed or 1, folder)
+    mhz, used = routed(board, 1 if args.seed is None else args.seed, folder)
     wanted = clock_of(board, params)
     target = args.out or OUT / f"{args.board}.bit"
     sites = used["TRELLIS_COMB"]

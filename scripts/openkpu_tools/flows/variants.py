@@ -7,6 +7,7 @@ those that a configuration leaves at the RTL's defaults.
 
 import dataclasses
 import difflib
+import hashlib
 import re
 from collections.abc import Iterable
 
@@ -16,6 +17,7 @@ from openkpu_tools import command
 # parameters of the device that configs.toml does not have: their values
 BESIDE = {"GATE": (0, 1), "ROUNDING": (0, 1, 2), "PRIVILEGED": (0, 1)}
 KEYS = {configs.verilog_name(key): key for key in configs.KEYS}  # parameter -> key of configs.toml
+LONGEST_STEM = 160
 Changes = Iterable[tuple[str, int]]  # parameters with their values
 
 
@@ -44,8 +46,11 @@ class Variant:
 
     @property
     def stem(self) -> str:
-        """For names of files."""
-        return "_".join([self.name, *(f"{name.lower()}_{value}" for name, value in self.changes)])
+        """For names of files, which have at most 255 bytes."""
+        stem = "_".join([self.name, *(f"{name.lower()}_{value}" for name, value in self.changes)])
+        if len(stem) <= LONGEST_STEM:
+            return stem
+        return f"{stem[:LONGEST_STEM]}_{hashlib.sha256(stem.encode()).hexdigest()[:16]}"
 
     @property
     def parameters(self) -> dict[str, int]:
