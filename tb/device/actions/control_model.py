@@ -66,7 +66,8 @@ class State:
     hold: bool = False
     # it has, while a layer was being discarded: the hold lasts until that layer's end
     acked: bool = False
-    # a run has ended, with an error or without, and its transfers are still being dropped
+    # a run has ended, with an error or without, and its transfers are still being dropped; or words
+    # that the host has dropped
     draining: bool = False
     # results that were written, in order; False: a reset may have cut them off
     inferences: tuple[tuple[Work, bool], ...] = ()
@@ -251,7 +252,10 @@ class Histories:
             if value & CFG_FIFO:
                 yield replace(s, flushed=False)
             else:
-                yield replace(s, flushed=True, fifo=(), words=0)
+                dropped = bool(s.words or s.fifo)  # occupied until the decoder has dropped them too
+                yield replace(
+                    s, flushed=True, fifo=(), words=0, draining=s.draining or dropped
+                )
         else:
             yield s
 

@@ -102,6 +102,20 @@ def test_only_a_flush_loses_layers(flush: bool) -> None:
     assert ran == ({(), (0,), (0, 1), (0, 1, 2)} if flush else {(0, 1, 2)})
 
 
+def test_dropped_words_occupy_the_device() -> None:
+    """For some cycles: a result address that is no multiple of the bus word is refused, or not."""
+    for code, held in ((Err.BAD_CONFIG, 0x200A0), (0, 0x20002)):
+        histories = Histories()
+        write(histories, "AI_RES_ADR", 0x200A0)
+        histories.pushed_word(None)
+        histories.wrote(FIFO_CTRL, 0)
+        histories.wrote(FIFO_CTRL, 31)
+        write(histories, "AI_RES_ADR", 0x20002)
+        assert histories.read(AI["AI_ERR_CODE"], code)
+        assert histories.read(AI["AI_RES_ADR"], held)
+        assert histories.read(AI["AI_STATUS"], 2 * bool(code)), "idle soon"
+
+
 def test_refused_layer() -> None:
     """Layers before it run; layers behind it do not, until the host acknowledges the error."""
     histories = Histories(bad_layers={9: int(Err.BAD_POOL)})
