@@ -175,7 +175,7 @@ def load_config(name: str, path: Path = CONFIGS) -> Config:
     tables = _tables(path)
     if name not in names(path):
         raise ConfigError(
-            f"unknown configuration {name!r}, expected one of {', '.join(names(path))}"
+            f"unknown configuration {name[:40]!r}, expected one of {', '.join(names(path))}"
         )
     for table in ("defaults", name):
         if not isinstance(tables.get(table, {}), dict):

@@ -59,7 +59,10 @@ def write(folder: Path, **values: object) -> Path:
             {"flat_maps": 0, "weight_bits": 8, "fp16_lanes": 4},
             "fp16_lanes = 4, expected 0, or weight_bits = 16 with n_y = 32 at most",
         ),
-        ({"flat_maps": 0, "fp16_lanes": -4}, "fp16_lanes = -4, expected 0 or a power of two, 4 to 16"),
+        (
+            {"flat_maps": 0, "fp16_lanes": -4},
+            "fp16_lanes = -4, expected 0 or a power of two, 4 to 16",
+        ),
         ({"n_y": "true"}, "n_y = True, expected an integer"),
         ({"for": None}, "missing key 'for'"),
         ({"for": '" "'}, "for = ' ', expected what it is for"),

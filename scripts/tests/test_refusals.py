@@ -208,6 +208,19 @@ stream --input i.npy | --input without --network
 stream --input= | --input='': expected a name
 stream --report /proc/x.json | /proc/x.json
 stalls | no report, expected it
+stalls r.json | r.json: not a report that --report has written: no 'config' in it
+stalls list.json | list.json: not a report that --report has written: a part is of another type
+stalls deep.json | deep.json: not a JSON file: its parts are nested too deeply
+sim --golden {K} --detector list.json | list.json: no detector description: expected an object
+sim --golden {K} --detector type.json | type.json: no detector description: a part is of another type
+sim --golden --model m.kmodel --image huge.png | huge.png: too many pixels, expected 67108864 at most
+sim --golden --model m.kmodel --image wide.png | wide.png: 8193 x 8193 pixels, expected 67108864 at most
+sim --golden --model m.kmodel --image l.txt | l.txt: no picture that can be read, expected one in PNG, JPEG or
+sim --golden --network v.npz | v.npz: not a network image: no 'words' in it
+sim --golden --matmul objects.npy a.npy | objects.npy: not a complete .npy file: it holds Python objects
+predict --matmul= | --matmul='': expected a name
+predict --matmul 4x4x4 --config {NINES} | unknown configuration '9999999999999999999999999999999999999999', expected
+equivalence nothere | no module nothere, expected some of the RTL
 kmodel m.kmodel --image= | argument --image: '': expected a name
 kmodel "" | argument file: '': expected a name
 kmodel m.kmodel --image p.png --png=/dev/tty | /dev/tty: expected a file, or a
@@ -261,7 +274,7 @@ judge q.tflite --table | expected a model, --table, --floats or --write
 judge nothing.onnx | nothing.onnx: No such file
 judge n.npz | no model, expected one of .tflite, .onnx
 bench --quick --record | --record records all figures, expected no --quick
-bench --quick --reports l.txt | l.txt: File exists
+bench --quick --reports l.txt | --reports: l.txt: l.txt is a file, expected a folder
 synth --check --record | --check and --record together: nothing is mapped
 synth --check --json=x.json | --check and --report together: nothing is mapped
 synth --json /proc/x.json | /proc/x.json
@@ -344,8 +357,20 @@ def cases() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def folder(samples: Path) -> Path:
+    from PIL import Image
+
     sums = random_product(np.random.default_rng(1), limits=Limits(channels=4, size=8))
     save_file(samples / "sums.npz", [sums])
+    for name, text in (
+        ("r", "{}"),
+        ("list", "[]"),
+        ("type", '{"anchors": 1}'),
+        ("deep", "[" * 9**5),
+    ):
+        (samples / f"{name}.json").write_text(text)
+    Image.new("1", (60_000, 60_000)).save(samples / "huge.png")
+    Image.new("1", (8193, 8193)).save(samples / "wide.png")
+    np.save(samples / "objects.npy", np.array([[{}]], object))
     for name, array in ARRAYS.items():
         np.save(samples / f"{name}.npy", array)
     return samples
@@ -384,6 +409,16 @@ def test_a_simulator_that_is_missing(
         (tmp_path / name).touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     refused(["sim", f"--sim={sim}", "--matmul=2x2x2"], text)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_empty_values(name: str) -> None:
+    """An empty value is none that could be taken for an option that is not given."""
+    for action in COMMANDS[name].parser()._actions:
+        if action.nargs != 0:
+            words = [f"{action.option_strings[-1]}="] if action.option_strings else [""]
+            with pytest.raises(command.UsageError, match=r"''|=: "):
+                parse_command(name, words)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

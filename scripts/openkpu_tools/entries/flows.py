@@ -2,7 +2,6 @@
 """Commands that synthesise, place, time and prove the design."""
 
 import argparse
-from pathlib import Path
 
 from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
@@ -173,5 +172,7 @@ def gates(parser: Parser) -> None:
     configured(parser, "nano_fpga")
     parser.add_argument("--sim", default="verilator", choices=SIMS, help="the simulator")
     parser.add_argument("--seed", type=command.SEED, help="of the random layer")
-    parser.add_argument("--netlist", type=Path, help="JSON of the mapped device, made before")
-    parser.add_argument("--keep", type=Path, help="write the netlist to this file, too")
+    parser.add_argument(
+        "--netlist", type=command.named, help="JSON of the mapped device, made before"
+    )
+    parser.add_argument("--keep", type=command.named, help="write the netlist to this file, too")

@@ -40,7 +40,8 @@ def matrices(text: str) -> str:
     try:
         return command.there(text)
     except argparse.ArgumentTypeError as error:
-        sizes = "" if text.endswith(".npy") else ", nor is it MxKxN, for example 4x36x16"
+        named = text.endswith(".npy") or not text
+        sizes = "" if named else ", nor is it MxKxN, for example 4x36x16"
         raise argparse.ArgumentTypeError(f"{error}{sizes}") from None
 
 
