@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.tests.test_onnx_exporters import File
 from openkpu import digits
 from openkpu.checkout import ROOT
 from openkpu.generators.generate import Limits
@@ -134,6 +135,7 @@ sim --golden {Q} --mean 1 | --mean without --image
 sim --golden {Q} --detector d.json | --detector without --image
 sim --golden {Q} --png o.png | --png without --image
 sim --golden {Q} --raw | --raw without --output
+sim --golden --model flat.onnx --image p.png | a picture needs one input of four sizes, the model has 'x' (1, 12)
 sim --golden {Q} --image none.png | none.png: No such file
 sim --golden {Q} --labels none.txt | none.txt: No such file
 sim --golden {Q} --labels l.txt | 1 names, expected 10
@@ -355,6 +357,14 @@ def cases() -> list[tuple[str, str]]:
     return found
 
 
+def flat() -> bytes:
+    """A quantised model of a vector."""
+    f = File()
+    words = f.put(np.ones((12, 5)), np.int8), f.put(0.1), f.put(0, np.int8)
+    y = f.node("MatMul", f.qdq("x", 0.05, 128), f.node("DequantizeLinear", *words))
+    return f.data(f.qdq(y, 0.3, 120), (1, 12), (1, 5))
+
+
 @pytest.fixture(scope="module")
 def folder(samples: Path) -> Path:
     from PIL import Image
@@ -368,6 +378,7 @@ def folder(samples: Path) -> Path:
         ("deep", "[" * 9**5),
     ):
         (samples / f"{name}.json").write_text(text)
+    (samples / "flat.onnx").write_bytes(flat())
     Image.new("1", (60_000, 60_000)).save(samples / "huge.png")
     Image.new("1", (8193, 8193)).save(samples / "wide.png")
     np.save(samples / "objects.npy", np.array([[{}]], object))
