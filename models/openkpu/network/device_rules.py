@@ -38,14 +38,15 @@ def refusal(arg: LayerArg, config: Config, *, eight_bit: bool) -> str | None:
     runs it (docs/kpu.md 2)."""
     if text := narrow(eight_bit, config) or lacks(arg, config):
         return text
-    sizes = {"ram_rows": config.ai_ram_rows, "bus_bytes": config.bus_bytes}
+    rows, word = config.ai_ram_rows, config.bus_bytes
     try:
-        arg.validate(strict=False, eight_bit=eight_bit, **sizes)
+        arg.validate(strict=False, eight_bit=eight_bit, ram_rows=rows, bus_bytes=word)
     except LayerError as error:
         return str(error)
     if arg.kept_weights and not config.keep_weights:
         return f"kept weights, configuration {config.name} has keep_weights = 0"
-    if arg.device_code(eight_bit=eight_bit, **sizes):
+    # fp16_lanes: that it has them was looked at
+    if arg.device_code(eight_bit=eight_bit, ram_rows=rows, bus_bytes=word, fp16_lanes=1):
         return f"BAD_WEIGHTS: {arg.loads_text}"
     return None
 

@@ -194,12 +194,8 @@ def _compiled(args: argparse.Namespace) -> str:
     return f"{_read(args.model)} {'models quantise' if args.calibration else ''}"
 
 
-@entry("openkpu_tools.commands.sim", _simulated, checkout=False)
-def sim(parser: Parser, recorded: bool = False) -> None:
-    """Digits, vectors, a network, a product or a model on the RTL.
-
-    ``recorded``: as an FST file anyway, which the golden model alone could not.
-    """
+def _sim(parser: Parser, recorded: bool) -> None:
+    """Options of sim; ``recorded``: as an FST file anyway, which the golden model could not."""
     parser.add_argument("--sim", default="icarus", choices=SIMS, help="the simulator")
     _configuration(parser)
     parser.add_argument(
@@ -252,10 +248,16 @@ def sim(parser: Parser, recorded: bool = False) -> None:
     seeded(parser)
 
 
+@entry("openkpu_tools.commands.sim", _simulated, checkout=False)
+def sim(parser: Parser) -> None:
+    """Digits, vectors, a network, a product or a model on the RTL."""
+    _sim(parser, recorded=False)
+
+
 @entry("openkpu_tools.commands.sim", _simulated, words=("--waves",))
 def waves(parser: Parser) -> None:
     """Sim that records an FST file in waves/."""
-    sim(parser, recorded=True)
+    _sim(parser, recorded=True)
 
 
 @entry("openkpu_tools.commands.compiled.compile", _compiled, checkout=False)
