@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh <arguments of python>: this checkout's Python with this checkout's modules, tools first on PATH.
 # It is replaced by Python, so that a signal to make reaches the command itself.
-root=$(cd "$(dirname "$0")/.." && pwd -P)
+root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd -P)
 . "$root/scripts/where.sh"
 [ -x "$venv/bin/python" ] || {
   echo "error: $venv is not set up; run 'make setup'" >&2

@@ -19,8 +19,6 @@ DEFAULTS = {
     **dict.fromkeys(("fp16_lanes", "keep_weights", "flat_maps", "sum_planes", "post_tables"), 0),
     **{"out32": 1, "perf": 1, "mul_bits": MUL_BITS},
 }
-# may be 0: there is none
-OPTIONAL = ("pool_lanes", *(key for key in DEFAULTS if key != "mul_bits"))
 SWITCHES = ("keep_weights", "flat_maps", "sum_planes", "out32", "post_tables", "perf")
 LEAST_FP16 = 4  # lanes
 FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
@@ -29,7 +27,7 @@ N_X = 9  # width of the reduction: nine taps, or nine channels
 CONFIGS = ROOT / "configs.toml"
 
 
-MOST = 1 << 20  # of any value: beyond it no memory of the device could be built
+MOST = 1 << 20  # words of a FIFO
 BUSES = (32, 64, 128)  # ahb_width
 
 
@@ -89,12 +87,19 @@ class Config:
 KEYS = tuple(f.name for f in dataclasses.fields(Config) if f.name not in ("name", "use"))
 
 
+# parameters of the device that configs.toml does not have: their values
+BESIDE = {"GATE": (0, 1), "ROUNDING": (0, 1, 2), "PRIVILEGED": (0, 1)}
+
+
 def verilog_name(key: str) -> str:
     """Parameter of the Verilog top module that a key of configs.toml sets."""
     return {"ahb_width": "AHB_W", "path_bytes": "PATH"}.get(key, key.upper())
 
 
-def _power(value: int, least: int, most: int = MOST) -> bool:
+PARAMETERS = (*map(verilog_name, KEYS), *BESIDE)  # of the Verilog top module
+
+
+def _power(value: int, least: int, most: int) -> bool:
     return least <= value <= most and value & (value - 1) == 0
 
 
@@ -114,10 +119,8 @@ def illegal(values: Mapping[str, int]) -> str | None:
     expected.
     """
     for key, value in values.items():
-        if key in OPTIONAL and type(value) is int and value == 0:
-            continue
-        if type(value) is not int or not 1 <= value <= MOST:
-            return f"{key} = {value!r}, expected an integer from 1 to {MOST}"
+        if type(value) is not int:
+            return f"{key} = {value!r}, expected an integer"
     rules = {
         "n_y": (_power(values["n_y"], 2, 16), "2, 4, 8 or 16"),
         "n_z": (_power(values["n_z"], 2, 64), "a power of two from 2 to 64"),
@@ -134,7 +137,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "tile_rows": (_power(values["tile_rows"], 32, 2048), "a power of two from 32 to 2048"),
     }
     for key in ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"):
-        rules[key] = (values[key] >= LEAST_FIFO, f"{LEAST_FIFO} words or more")
+        rules[key] = (LEAST_FIFO <= values[key] <= MOST, f"{LEAST_FIFO} to {MOST} words")
     for key, (legal, expected) in rules.items():
         if not legal:
             return f"{key} = {values[key]}, expected {expected}"
@@ -145,10 +148,11 @@ def illegal(values: Mapping[str, int]) -> str | None:
         return f"flat_maps = 1, expected 0 with n_y * n_z = {lanes} lanes, fewer than {FLAT_LANES}"
     most = fp16_most(values)
     if values["fp16_lanes"] and not _power(values["fp16_lanes"], LEAST_FP16, most):
-        return (
-            f"fp16_lanes = {values['fp16_lanes']}, expected 0 or a power of two,"
-            f" {LEAST_FP16} to {most}"
-        )
+        lanes_of = f"0 or a power of two, {LEAST_FP16} to {most}"
+        if not most:
+            columns = min(values["path_bytes"] // 2, FP16_COLUMNS)
+            lanes_of = f"0, or weight_bits = 16 with n_y = {columns} at most"
+        return f"fp16_lanes = {values['fp16_lanes']}, expected {lanes_of}"
     if lanes > MOST_LANES:
         return f"n_y * n_z = {lanes} lanes, expected {MOST_LANES} at most"
     return None
@@ -171,7 +175,7 @@ def load_config(name: str, path: Path = CONFIGS) -> Config:
     tables = _tables(path)
     if name not in names(path):
         raise ConfigError(
-            f"unknown configuration {name!r}, expected one of {', '.join(names(path))}"
+            f"unknown configuration {name[:40]!r}, expected one of {', '.join(names(path))}"
         )
     for table in ("defaults", name):
         if not isinstance(tables.get(table, {}), dict):

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 LIMIT = 256 << 20  # bytes of a model, a picture or a network
+POINTER = b"version https://git-lfs.github.com/spec/"  # begins a file that git has not fetched
 CHUNK = 4 << 20  # that are read at once
 KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
@@ -40,6 +43,28 @@ def _exists(text: str) -> bool:
         return False
 
 
+def said(error: Exception) -> str:
+    """What is wrong with the content of a file, from an error of Python or numpy about it, in words
+    that are not about Python."""
+    text = str(getattr(error, "strerror", None) or error)
+    if isinstance(error, KeyError):
+        name = str(error.args[0]).removesuffix(" is not a file in the archive")
+        return f"no {name!r} in it"
+    if isinstance(error, RecursionError):
+        return "its parts are nested too deeply"
+    if isinstance(error, MemoryError):
+        return "it says that it is larger than the memory"
+    if isinstance(error, OverflowError) or "integer string conversion" in text:
+        return "a number is too large"
+    if isinstance(error, (TypeError, AttributeError)):
+        return "a part is of another type than expected"
+    if isinstance(error, struct.error):
+        return "it ends within a number"
+    if "allow_pickle" in text:
+        return "it holds Python objects, expected numbers"
+    return text
+
+
 def open_file(path: str | Path, error: type[Exception]) -> BinaryIO:
     """A regular file, open for reading; ``error`` with one line for anything else.
 
@@ -52,7 +77,12 @@ def open_file(path: str | Path, error: type[Exception]) -> BinaryIO:
     if what := no_file(os.fstat(number).st_mode):
         os.close(number)
         raise error(f"{path}: is {what}, expected a file")
-    return os.fdopen(number, "rb")
+    stream = os.fdopen(number, "rb")
+    with contextlib.suppress(OSError):  # whoever reads says what is wrong
+        if stream.peek(len(POINTER)).startswith(POINTER):
+            stream.close()
+            raise error(f"{path}: a pointer of Git LFS, expected the file itself (git lfs pull)")
+    return stream
 
 
 def read_bytes(path: str | Path, error: type[Exception], limit: int = LIMIT) -> bytes:
@@ -82,7 +112,7 @@ def read_array(path: str | Path, error: type[Exception]) -> npt.NDArray:
         except OSError as err:
             raise error(f"{path}: {err.strerror or err}") from None
         except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError, TypeError) as err:
-            raise error(f"{path}: not a complete .npy file: {err}") from None
+            raise error(f"{path}: not a complete .npy file: {said(err)}") from None
 
 
 def save_arrays(

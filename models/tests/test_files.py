@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -98,3 +100,41 @@ def test_what_an_archive_says_it_holds(tmp_path: Path, monkeypatch: pytest.Monke
         monkeypatch.setattr(files, "LIMIT", 1 << 20)
         said = line(lambda: files.check_unpacked(path, archive, WrongFileError))
     assert said == f"{path}: holds 1048704 bytes, expected at most 1 MiB"
+
+
+def test_a_pointer_of_git_lfs(tmp_path: Path) -> None:
+    """A file that git has not fetched, whatever it should be."""
+    path = tmp_path / "net.tflite"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    for read in (files.read_bytes, files.read_array, files.open_file):
+        said = line(lambda read=read: read(path, WrongFileError))
+        assert said == f"{path}: a pointer of Git LFS, expected the file itself (git lfs pull)"
+
+
+PICKLED = "Object arrays cannot be loaded when allow_pickle=False"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (KeyError("words is not a file in the archive"), "no 'words' in it"),
+        (KeyError("config"), "no 'config' in it"),
+        (TypeError("'int' object is not iterable"), "a part is of another type than expected"),
+        (AttributeError("'list' object has no 'get'"), "a part is of another type than expected"),
+        (RecursionError("maximum recursion depth"), "its parts are nested too deeply"),
+        (MemoryError("Unable to allocate 9 EiB"), "it says that it is larger than the memory"),
+        (OverflowError("too large to convert"), "a number is too large"),
+        (struct.error("unpack_from requires a buffer of"), "it ends within a number"),
+        (ValueError(PICKLED), "it holds Python objects, expected numbers"),
+        (OSError(5, "Input/output error"), "Input/output error"),
+        (ValueError("expected 3"), "expected 3"),
+    ],
+)
+def test_errors_of_python_in_words(error: Exception, text: str) -> None:
+    assert files.said(error) == text
+
+
+def test_a_number_with_thousands_of_digits() -> None:
+    with pytest.raises(ValueError) as caught:
+        json.loads("9" * 5000)
+    assert files.said(caught.value) == "a number is too large"

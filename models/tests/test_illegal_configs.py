@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Configurations that no device can have, and ones that anybody may add."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -43,12 +44,25 @@ def write(folder: Path, **values: object) -> Path:
         ({"wbuf_rows": 96}, "wbuf_rows = 96, expected a power of two from 64 to 32768"),
         ({"wbuf_rows": 65536}, "wbuf_rows = 65536, expected a power of two from 64 to 32768"),
         ({"pool_lanes": 3}, "pool_lanes = 3, expected 0, 1, 2, 4 or 8"),
-        ({"pool_lanes": -1}, "pool_lanes = -1, expected an integer"),
+        ({"pool_lanes": -1}, "pool_lanes = -1, expected 0, 1, 2, 4 or 8"),
         ({"tile_rows": 16}, "tile_rows = 16, expected a power of two from 32"),
         ({"tile_rows": 48}, "tile_rows = 48, expected a power of two from 32 to 2048"),
         ({"tile_rows": 4096}, "tile_rows = 4096, expected a power of two from 32 to 2048"),
-        ({"pix_fifo_depth": 1}, "pix_fifo_depth = 1, expected 2 words or more"),
-        ({"wbuf_rows": 1 << 40}, "wbuf_rows = 1099511627776, expected an integer from 1 to"),
+        ({"pix_fifo_depth": 1}, "pix_fifo_depth = 1, expected 2 to 1048576 words"),
+        ({"bias_fifo_depth": 0}, "bias_fifo_depth = 0, expected 2 to 1048576 words"),
+        ({"wgt_fifo_depth": 1 << 40}, "wgt_fifo_depth = 1099511627776, expected 2 to 1048576"),
+        ({"wbuf_rows": 1 << 40}, "wbuf_rows = 1099511627776, expected a power of two from 64"),
+        ({"ai_ram_rows": 1 << 40}, "ai_ram_rows = 1099511627776, expected 16 to 32768"),
+        ({"n_z": 0}, "n_z = 0, expected a power of two from 2 to 64"),
+        ({"keep_weights": 2}, "keep_weights = 2, expected 0 or 1"),
+        (
+            {"flat_maps": 0, "weight_bits": 8, "fp16_lanes": 4},
+            "fp16_lanes = 4, expected 0, or weight_bits = 16 with n_y = 32 at most",
+        ),
+        (
+            {"flat_maps": 0, "fp16_lanes": -4},
+            "fp16_lanes = -4, expected 0 or a power of two, 4 to 16",
+        ),
         ({"n_y": "true"}, "n_y = True, expected an integer"),
         ({"for": None}, "missing key 'for'"),
         ({"for": '" "'}, "for = ' ', expected what it is for"),
@@ -81,7 +95,10 @@ def optional() -> list[str]:
 
 
 def test_the_keys_that_may_be_0() -> None:
-    assert set(optional()) == set(configs.OPTIONAL) and len(optional()) == 8
+    nano = dataclasses.asdict(configs.load_config("nano"))
+    values = {key: nano[key] for key in configs.KEYS}
+    legal = {key for key in values if configs.illegal({**values, key: 0}) is None}
+    assert set(optional()) == legal and len(optional()) == 8
 
 
 @pytest.mark.parametrize("key", optional())

@@ -297,7 +297,7 @@ def test_prior_files(tmp_path: Path) -> None:
         ("priors", [[10], [-3]], "above 0"),
         ("priors", [[10], [[1, 2, 3]]], "too many values"),
         ("priors", [[10], ["12"]], "prior of '12'"),
-        ("priors", 3, "not iterable"),
+        ("priors", 3, "a part is of another type"),
         ("steps", [8, 0], "above 0"),
         ("steps", [8, 16.5], "step of 16.5"),
         ("steps", [8, float("inf")], "no detector description"),

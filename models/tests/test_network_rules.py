@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openkpu.generators.generate import random_layer
+from openkpu import configs
+from openkpu.generators.generate import Limits, random_layer
+from openkpu.generators.generate_fp16 import random_fp16
+from openkpu.generators.generate_pools import random_pool
+from openkpu.generators.generate_products import random_product
+from openkpu.generators.generate_tasks import random_elementwise
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network import network_rules
+from openkpu.network.device_rules import refusal
 from openkpu.network.network import Network, NetworkError
 
 
@@ -324,3 +331,44 @@ def test_load_refuses_arrays_of_other_kinds(
     with pytest.raises(NetworkError) as loading:
         Network.load(path)
     assert said in str(loading.value) and str(loading.value).startswith(f"{path}: ")
+
+
+LAYERS: dict[str, Callable[..., VectorLayer]] = {
+    "layer": random_layer,
+    "elementwise": random_elementwise,
+    "product": random_product,
+    "pool": random_pool,
+    "float16": random_fp16,
+}
+LACKING = {
+    "pool": "a pooling task, configuration lite_fpga has pool_lanes = 0",
+    "product": "sums of 32 bits, configuration lite_fpga has out32 = 0",
+    "float16": "a product of float16, configuration lite_fpga has fp16_lanes = 0",
+}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_a_layer_alone(kind: str) -> None:
+    """A device with everything runs each kind; what one lacks is named."""
+    whole, less = configs.load_config("k210_fp16"), configs.load_config("lite_fpga")
+    less = dataclasses.replace(less, ai_ram_rows=whole.ai_ram_rows, wbuf_rows=whole.wbuf_rows)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        layer = LAYERS[kind](rng, limits=Limits(channels=16, size=16))
+        assert refusal(layer.arg, whole, eight_bit=layer.eight_bit) is None, seed
+        said = refusal(layer.arg, less, eight_bit=layer.eight_bit)
+        assert said == LACKING.get(kind), seed
+        few = dataclasses.replace(whole, ai_ram_rows=16)
+        assert "AI RAM has 16" in str(refusal(layer.arg, few, eight_bit=layer.eight_bit)), seed
+
+
+def test_a_layer_alone_that_does_not_load() -> None:
+    config = configs.load_config("k210")
+    layer = random_layer(np.random.default_rng(1), limits=Limits(channels=16, size=16))
+    assert refusal(layer.arg, config, eight_bit=True) is None or not layer.eight_bit
+    narrow = dataclasses.replace(config, weight_bits=8)
+    assert refusal(layer.arg, narrow, eight_bit=False) == (
+        "16-bit weights, configuration k210 takes 8-bit ones"
+    )
+    arg = layer.arg.replace(para_size=1)
+    assert str(refusal(arg, config, eight_bit=True)).startswith("BAD_WEIGHTS: ")

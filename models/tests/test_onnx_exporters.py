@@ -226,6 +226,42 @@ def test_function_at_the_end_stays_float() -> None:
     assert np.array_equal(run_program(again, feeds)[y], found)
 
 
+def test_sizes_below_0_are_open() -> None:
+    """-1 for a batch, as TensorFlow's users write it."""
+    f = File()
+    y = f.qdq(f.node("MaxPool", f.qdq("x", 0.05, 120), kernel_shape=[2, 2], strides=[2, 2]), 0.05)
+    data = f.data(y, (-1, 3, 10, 8), (-1, 3, 5, 4))
+    assert onnx_reader.read_onnx(data, "m").tensors["x"].shape == (1, 3, 10, 8)
+    data = f.data(y, (-1, 3, -1, -1), (-1, 3, -1, -1))
+    graph = onnx_reader.read_onnx(data, "m", shape=(1, 3, 10, 8))
+    assert graph.tensors[graph.outputs[0]].shape == (1, 3, 5, 4)
+    with pytest.raises(CompileError, match="a dynamic shape; SHAPE=1x3xNxN fixes it"):
+        onnx_reader.read_onnx(data, "m")
+
+
+def test_what_no_output_needs() -> None:
+    """Nodes that exporters leave behind, and the mask of a Dropout: onnxruntime leaves them out."""
+    f = File()
+    x = f.qdq("x", 0.05, 120)
+    f.node("NonZero", "x")
+    f.node("Relu", f.node("Sin", "x"))
+    pooled = f.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    f.nodes[-1].output.append("indices")
+    dropped = f.node("Dropout", f.qdq(pooled, 0.05, 120))
+    f.nodes[-1].output.append("mask")
+    graph = agree(f.data(dropped, (1, 3, 10, 8), (1, 3, 5, 4)), "m")
+    assert not [node.name for node in graph.nodes if "NonZero" in node.name or "Sin" in node.name]
+
+
+def test_a_mask_that_is_read() -> None:
+    f = File()
+    dropped = f.node("Dropout", f.qdq("x", 0.05, 120))
+    f.nodes[-1].output.append("mask")
+    y = f.qdq(f.node("Where", "mask", dropped, dropped), 0.05, 120)
+    with pytest.raises(CompileError, match="the mask is an output, expected the values only"):
+        onnx_reader.read_onnx(f.data(y, (1, 3, 10, 8), (1, 3, 10, 8)), "m")
+
+
 def test_shape_fixes_an_open_one() -> None:
     f = File()
     y = f.qdq(f.node("MaxPool", f.qdq("x", 0.05, 120), kernel_shape=[2, 2], strides=[2, 2]), 0.05)

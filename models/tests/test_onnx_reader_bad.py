@@ -121,6 +121,31 @@ def test_external_data_stays_in_its_folder(tmp_path: Path) -> None:
     assert "external data '../secret'" in refusal(m, folder=tmp_path / "inside")
 
 
+def test_an_input_that_is_too_large() -> None:
+    """It is not open: no SHAPE would help."""
+    m = model()
+    m.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 1 << 40
+    said = refusal(m)
+    assert "is 1x8x1099511627776x7, expected at most 8 sizes, and 2147483648 of" in said
+    assert "SHAPE" not in said and "dynamic" not in said
+
+
+def test_a_tensor_that_nothing_makes() -> None:
+    """The checker's text has several lines, which belong together."""
+    m = model()
+    m.graph.node[0].input[0] = "nowhere"
+    said = refusal(m)
+    assert "input 'nowhere' of node" in said and said.endswith(
+        "is not output of any previous nodes."
+    )
+
+
+def test_constants_of_float16() -> None:
+    m = model()
+    replace(m, "w", np.zeros((8, 8, 3, 3), np.float16))
+    assert "float16, expected float32, int8 or uint8" in refusal(m)
+
+
 def test_dynamic_shape() -> None:
     m = model()
     m.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
@@ -293,6 +318,7 @@ def test_constant_that_is_too_large() -> None:
     size = numpy_helper.from_array(np.array([1 << 20, 1 << 20], np.int64), "size")
     m.graph.initializer.append(size)
     m.graph.node.insert(0, helper.make_node("ConstantOfShape", ["size"], ["huge"], name="huge"))
+    m.graph.output.append(helper.make_tensor_value_info("huge", TensorProto.FLOAT, None))
     assert "node 'huge' (ConstantOfShape): a constant of shape [1048576, 1048576]" in refusal(m)
 
 

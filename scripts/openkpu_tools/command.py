@@ -112,6 +112,8 @@ class Parser(argparse.ArgumentParser):
         return super()._parse_optional(arg_string)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
+        if value == "":  # would count as an option that is not given
+            raise argparse.ArgumentError(action, "'': expected a value")
         if action.choices is not None and value not in action.choices:
             known = any_of(word for word in action.choices if word)
             raise argparse.ArgumentError(action, f"{seeds.shown(str(value))}: expected {known}")
@@ -351,6 +353,11 @@ def factors(text: str) -> float | tuple[float, ...]:
     """argparse type: a factor, or several with commas between them."""
     found = tuple(factor(word) for word in text.split(","))
     return found[0] if len(found) == 1 else found
+
+
+def named(text: str) -> Path:
+    """argparse type: the name of a file, which the command looks at."""
+    return Path(given_name(text))
 
 
 def path(text: str) -> Path:

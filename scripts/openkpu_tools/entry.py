@@ -26,7 +26,7 @@ class Entry:
     module: str  # with main(argv), or module:function; "": setting up is all that it does
     options: Callable[[Parser], None]
     needs: Groups = ""
-    words: tuple[str, ...] = ()  # that come before those of the user
+    words: tuple[str, ...] = ()  # come before the user's, where it is another command's module
     checkout: bool = True  # it needs the checkout: an installed package has no such command
     bare: bool = False  # this machine's own Python runs it, with the standard library alone
 
@@ -38,6 +38,8 @@ class Entry:
 
     def run(self, words: list[str]) -> int:
         """Import and run it with the user's words; its exit status."""
+        if self.words:  # its options are some of the module's
+            self.parser().parse_args(words)
         module, _, function = self.module.partition(":")
         return getattr(importlib.import_module(module), function or "main")([*self.words, *words])
 

@@ -13,10 +13,10 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 
-from openkpu import __version__
+from openkpu import __version__, configs
 from openkpu.checkout import IN_CHECKOUT
 from openkpu_tools import entry
-from openkpu_tools.command import JOBS, UsageError
+from openkpu_tools.command import JOBS, UsageError, any_of
 from openkpu_tools.entries import documents, flows, running, verification
 from openkpu_tools.entry import Entry
 
@@ -73,7 +73,7 @@ def dispatch(argv: list[str] | None) -> int:
 
 def check_extras(each: Entry, words: list[str]) -> None:
     """UsageError that names the extras of the installed package that a command lacks."""
-    groups = each.groups(each.parser().parse_args([*each.words, *words]))
+    groups = each.groups(each.parser().parse_args(words))
     lacking = []
     for word in metadata.requires("openkpu") or ():
         found = re.match(r"([\w.-]+).*\bextra *== *['\"](\w+)['\"]", word)
@@ -94,7 +94,7 @@ def _there(distribution: str) -> bool:
 
 def near(word: str, known: Iterable[str], otherwise: str) -> str:
     """A question for a word that is close to one of the known, or what is said otherwise."""
-    found = difflib.get_close_matches(word, known, 1, 0.5)
+    found = difflib.get_close_matches(word, known, 1, 0.6)
     return f"did you mean {found[0]}?" if found else otherwise
 
 
@@ -121,6 +121,12 @@ def words_of(goal: str, goals: list[str], given: Mapping[str, str]) -> list[str]
             continue
         if name not in [*used, "JOBS"]:
             every = variables()
+            if name in configs.PARAMETERS:
+                them = any_of(n for n, e in COMMANDS.items() if "PARAMS" in e.parser().variables())
+                raise UsageError(
+                    f"{name} is a parameter of the device, expected"
+                    f' PARAMS="{name}={value}" (make {them})'
+                )
             if name not in every:
                 hint = near(name, every, "'make help' lists those there are")
                 raise UsageError(f"unknown variable {name}, {hint}")

@@ -31,6 +31,10 @@ def refused(result: subprocess.CompletedProcess[str]) -> str:
     [
         ("sim IMAGS=3", "unknown variable IMAGS, did you mean IMAGES?"),
         ("sim REPROT=x", "unknown variable REPROT, did you mean REPORT?"),
+        ("sim PERF=0", 'PERF is a parameter of the device, expected PARAMS="PERF=0" (make synth,'),
+        ("synth GATE=0", 'GATE is a parameter of the device, expected PARAMS="GATE=0"'),
+        ("synth-check PARAMS=GATE=0", "make synth-check takes no PARAMS, expected some of CONFIG"),
+        ("waves GOLDEN=1", "make waves takes no GOLDEN, expected some of SIM"),
         ("sim QQQQ=1", "unknown variable QQQQ, 'make help' lists"),
         ("sim a-b=1", "unknown variable a-b, 'make help' lists"),
         ("sim GOLDEN=no", "GOLDEN=no: expected 0 or 1"),

@@ -38,7 +38,7 @@ def parse(by_make: bool, words: list[str]) -> None:
         if name not in registry.COMMANDS:
             raise command.UsageError(f"no command {name}")
         if rest:
-            registry.parse_command(name, [*registry.COMMANDS[name].words, *rest])
+            registry.parse_command(name, rest)
         return
     goals = [word for word in words if "=" not in word]
     given = dict(word.split("=", 1) for word in words if "=" in word)
@@ -49,7 +49,7 @@ def parse(by_make: bool, words: list[str]) -> None:
                 raise command.UsageError(f"{goal} has no {lacking}")
         elif given:
             found = registry.words_of(goal, goals, given)
-            registry.parse_command(goal, [*registry.COMMANDS[goal].words, *found])
+            registry.parse_command(goal, found)
         else:
             registry.words_of(goal, goals, given)
 

@@ -11,8 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.tests.test_onnx_exporters import File
 from openkpu import digits
 from openkpu.checkout import ROOT
+from openkpu.generators.generate import Limits
+from openkpu.generators.generate_products import random_product
+from openkpu.layer.vectors import save_file
 from openkpu_tb import simrun
 from openkpu_tools import command
 from openkpu_tools.entries.flows import every_config
@@ -53,6 +57,9 @@ sim --golden {K} --vectors v.npz | --model and --vectors together, expected one 
 sim --golden {K} --images 3 | --images counts digits or maps of a network; a model takes --image
 sim --golden --vectors v.npz --images 3 | all layers of the files are run
 sim --golden --vectors v.npz --png a.png | --png and --vectors together, expected digits, a model or a network
+sim --golden --vectors sums.npz --config lite_fpga | sums/L00: sums of 32 bits, configuration lite_fpga has out32 = 0
+sim --vectors sums.npz --config lite_fpga | sums/L00: sums of 32 bits, configuration lite_fpga has out32 = 0
+sim --golden --vectors {ROOT}/models/tests/data/vectors/raw_pool0.npz --config lite_fpga | L00: BAD_ADDR: output map occupies
 sim --golden --check | --golden and --check together
 sim --golden --waves | --golden and --waves together: no simulator runs
 sim --sim x | --sim='x': expected icarus or verilator
@@ -128,6 +135,7 @@ sim --golden {Q} --mean 1 | --mean without --image
 sim --golden {Q} --detector d.json | --detector without --image
 sim --golden {Q} --png o.png | --png without --image
 sim --golden {Q} --raw | --raw without --output
+sim --golden --model flat.onnx --image p.png | a picture needs one input of four sizes, the model has 'x' (1, 12)
 sim --golden {Q} --image none.png | none.png: No such file
 sim --golden {Q} --labels none.txt | none.txt: No such file
 sim --golden {Q} --labels l.txt | 1 names, expected 10
@@ -202,6 +210,19 @@ stream --input i.npy | --input without --network
 stream --input= | --input='': expected a name
 stream --report /proc/x.json | /proc/x.json
 stalls | no report, expected it
+stalls r.json | r.json: not a report that --report has written: no 'config' in it
+stalls list.json | list.json: not a report that --report has written: a part is of another type
+stalls deep.json | deep.json: not a JSON file: its parts are nested too deeply
+sim --golden {K} --detector list.json | list.json: no detector description: expected an object
+sim --golden {K} --detector type.json | type.json: no detector description: a part is of another type
+sim --golden --model m.kmodel --image huge.png | huge.png: too many pixels, expected 67108864 at most
+sim --golden --model m.kmodel --image wide.png | wide.png: 8193 x 8193 pixels, expected 67108864 at most
+sim --golden --model m.kmodel --image l.txt | l.txt: no picture that can be read, expected one in PNG, JPEG or
+sim --golden --network v.npz | v.npz: not a network image: no 'words' in it
+sim --golden --matmul objects.npy a.npy | objects.npy: not a complete .npy file: it holds Python objects
+predict --matmul= | --matmul='': expected a name
+predict --matmul 4x4x4 --config {NINES} | unknown configuration '9999999999999999999999999999999999999999', expected
+equivalence nothere | no module nothere, expected some of the RTL
 kmodel m.kmodel --image= | argument --image: '': expected a name
 kmodel "" | argument file: '': expected a name
 kmodel m.kmodel --image p.png --png=/dev/tty | /dev/tty: expected a file, or a
@@ -224,7 +245,9 @@ regress --n=2 --seed=1 --sim=vcs | vcs
 regress --n=2 --seed=1 --seeds=3 | --n and --seeds together
 regress --n=2 --seed=1 --cluster=nowhere | --cluster=nowhere: expected tcp://host:port
 regress --n=2 --seed=1 --kind=sums | 'sums'
-regress --n=2 --seed=1 --kind=float16 | small has no lanes for it
+regress --n=2 --seed=1 --kind=float16 | small has fp16_lanes = 0, expected --config=nano_fp16
+regress --n=2 --seed=1 --kind=product --config=lite_fpga | lite_fpga has out32 = 0, expected
+regress --n=2 --seed=1 --kind=graph --config=lite_fpga | lite_fpga has pool_lanes = 0, expected
 regress --n=3 --seed=1 --cluster=a:1 --jobs=2 | --cluster and --jobs together
 regress --n=2 --seed=1 {ROOT}/tb | --n and tests together
 regress --seeds=2 --kind=list | --kind without --n
@@ -253,10 +276,15 @@ judge q.tflite --table | expected a model, --table, --floats or --write
 judge nothing.onnx | nothing.onnx: No such file
 judge n.npz | no model, expected one of .tflite, .onnx
 bench --quick --record | --record records all figures, expected no --quick
-bench --quick --reports l.txt | l.txt: File exists
+bench --quick --reports l.txt | --reports: l.txt: l.txt is a file, expected a folder
 synth --check --record | --check and --record together: nothing is mapped
 synth --check --json=x.json | --check and --report together: nothing is mapped
 synth --json /proc/x.json | /proc/x.json
+synth all nano | all nano: all is every configuration, expected it alone
+synth --check nano nano | nano nano: nano is given twice, expected once
+synth-check --report=x.json | unrecognized arguments: --report=x.json
+waves --golden | unrecognized arguments: --golden
+waves --waves | unrecognized arguments: --waves
 synth nanoo | 'nanoo', expected one of nano, compact
 fpga --map-only --route | --map and --route together
 fpga --map-only --place-only | --map and --place together
@@ -270,7 +298,9 @@ fpga,synth --params =3 | --params='=3': expected NAME=VALUE
 fpga,synth --params POOL_LANES= | --params='POOL_LANES=': the value is empty, expected a whole number
 fpga,synth --params POOL_LANES=x | --params='POOL_LANES=x': expected a whole number
 fpga,synth --params POOL_LANES=-1 | --params='POOL_LANES=-1': expected a whole number
-fpga,synth --params POOL_LANES={NINES} | expected a whole number
+fpga,synth --params POOL_LANES={NINES} | expected fewer digits
+fpga,synth --params AI_RAM_ROWS=99999999999999999999 | --params: AI_RAM_ROWS = 99999999999999999999, expected 16 to 32768
+fpga,synth --params BIAS_FIFO_DEPTH=0 | --params: BIAS_FIFO_DEPTH = 0, expected 2 to 1048576 words
 fpga,synth --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
 fpga,synth --params QQQ=0 | --params=QQQ=0: unknown parameter, expected N_Y, N_Z, AHB_W
 fpga,synth --params POOL_LANES=0 POOL_LANES=0 | --params=POOL_LANES=0: POOL_LANES is given twice, expected once
@@ -327,8 +357,31 @@ def cases() -> list[tuple[str, str]]:
     return found
 
 
+def flat() -> bytes:
+    """A quantised model of a vector."""
+    f = File()
+    words = f.put(np.ones((12, 5)), np.int8), f.put(0.1), f.put(0, np.int8)
+    y = f.node("MatMul", f.qdq("x", 0.05, 128), f.node("DequantizeLinear", *words))
+    return f.data(f.qdq(y, 0.3, 120), (1, 12), (1, 5))
+
+
 @pytest.fixture(scope="module")
 def folder(samples: Path) -> Path:
+    from PIL import Image
+
+    sums = random_product(np.random.default_rng(1), limits=Limits(channels=4, size=8))
+    save_file(samples / "sums.npz", [sums])
+    for name, text in (
+        ("r", "{}"),
+        ("list", "[]"),
+        ("type", '{"anchors": 1}'),
+        ("deep", "[" * 9**5),
+    ):
+        (samples / f"{name}.json").write_text(text)
+    (samples / "flat.onnx").write_bytes(flat())
+    Image.new("1", (60_000, 60_000)).save(samples / "huge.png")
+    Image.new("1", (8193, 8193)).save(samples / "wide.png")
+    np.save(samples / "objects.npy", np.array([[{}]], object))
     for name, array in ARRAYS.items():
         np.save(samples / f"{name}.npy", array)
     return samples
@@ -344,6 +397,39 @@ def test_refused(
     before = sorted(folder.rglob("*"))
     assert len(refused(shlex.split(line), *text.split("; "))) < 600
     assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("sim", "there", "text"),
+    [
+        ("icarus", [], "iverilog is not on PATH, expected it for icarus: apt install iverilog"),
+        ("icarus", ["iverilog"], "vvp is not on PATH, expected it for icarus: apt install"),
+        ("verilator", [], "g++ is not on PATH, expected it for verilator: apt install g++"),
+        ("verilator", ["g++"], "make is not on PATH, expected it for verilator: apt install make"),
+    ],
+)
+def test_a_simulator_that_is_missing(
+    sim: str,
+    there: list[str],
+    text: str,
+    tmp_path: Path,
+    refused: Refused,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in there:
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refused(["sim", f"--sim={sim}", "--matmul=2x2x2"], text)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_empty_values(name: str) -> None:
+    """An empty value is none that could be taken for an option that is not given."""
+    for action in COMMANDS[name].parser()._actions:
+        if action.nargs != 0:
+            words = [f"{action.option_strings[-1]}="] if action.option_strings else [""]
+            with pytest.raises(command.UsageError, match=r"''|=: "):
+                parse_command(name, words)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -139,7 +139,7 @@ for name in names:
 def recipes() -> list[tuple[set[str], str]]:
     """Names that a command gives the set-up for some arguments, and the module that it runs."""
     words = {
-        **{"sim": ["--golden"], "waves": ["--golden"], "soak": ["--minutes=1"]},
+        **{"sim": ["--golden"], "soak": ["--minutes=1"]},
         **{"regress": ["--n=1"], "stalls": ["README.md"], "kmodel": ["README.md"]},
         **{"vectors": ["out"], "compile": ["README.md"], "quantise": ["README.md"]},
         **{"register-formats": ["out"]},
@@ -149,7 +149,7 @@ def recipes() -> list[tuple[set[str], str]]:
     for name, entry in COMMANDS.items():
         if not entry.module or entry.bare:
             continue
-        args = entry.parser().parse_args([*entry.words, *words.get(name, [])])
+        args = entry.parser().parse_args(words.get(name, []))
         module = entry.module.partition(":")[0]
         if name in tests:
             module = tests[name].removesuffix(".py").replace("/", ".")
@@ -234,5 +234,5 @@ def test_models_bring_their_readers(name: str, model: str, tmp_path: Path) -> No
     """Whoever runs a TFLite or ONNX model gets what reads it."""
     (tmp_path / model).touch()
     entry = COMMANDS[name]
-    args = entry.parser().parse_args([*entry.words, "--model", str(tmp_path / model)])
+    args = entry.parser().parse_args(["--model", str(tmp_path / model)])
     assert "models" in entry.groups(args)

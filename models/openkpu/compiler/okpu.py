@@ -162,8 +162,8 @@ def loads_okpu(data: bytes, name: str) -> Program:
     except CompileError as error:
         raise (error if error.where == name else error.within(name)) from None
     except DAMAGE as error:
-        what = " ".join(str(error).split()) or type(error).__name__
-        raise CompileError(f"a damaged program file, or none: {what}", where=name) from None
+        what = f"a damaged program file, or none: {files.said(error)}"
+        raise CompileError(what, where=name) from None
 
 
 def _program(

@@ -39,7 +39,8 @@ def values_of(
     """(the input of an inference, how the picture was converted); CompileError for a file that is
     no picture, or a model without an input for pictures."""
     if len(program.inputs) != 1 or len(program.inputs[0].shape) != 4:
-        raise CompileError(f"a picture cannot be {len(program.inputs)} inputs or a vector")
+        found = ", ".join(f"{t.name!r} {t.shape}" for t in program.inputs)
+        raise CompileError(f"a picture needs one input of four sizes, the model has {found}")
     (tensor,) = program.inputs
     _, channels, height, width = tensor.shape
     if channels not in CHANNELS or (bgr and channels != 3):

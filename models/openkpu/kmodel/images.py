@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 PIXELS_MAX = 1 << 26  # of a picture: 8192 x 8192
+FEWER = f"expected {PIXELS_MAX} at most"
+UNREAD = "no picture that can be read, expected one in PNG, JPEG or another format of Pillow"
 FLOAT_SCALE = 1 / 255
 ORIENTATION = 0x0112  # the tag of EXIF
 PLAIN = ("1", "L", "P", "RGB", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
@@ -56,7 +58,7 @@ def open_image(path: str | Path) -> Image:
             warnings.simplefilter("ignore")  # a complaint would be a second line
             with pil.Image.open(io.BytesIO(data)) as image:
                 if image.width * image.height > PIXELS_MAX:
-                    raise KmodelError(f"{image.width} x {image.height} pixels are too many")
+                    raise KmodelError(f"{image.width} x {image.height} pixels, {FEWER}")
                 notes = _frames(image)
                 image.load()
                 image, turned = _upright(image)
@@ -66,10 +68,11 @@ def open_image(path: str | Path) -> Image:
     except KmodelError as err:
         raise KmodelError(f"{path}: {err}") from None
     except OSError as err:
-        reason = err.strerror or "no picture that can be read"
-        raise KmodelError(f"{path}: {reason}") from None
-    except Exception as err:  # Pillow's decoders raise all sorts of things on damaged files
-        raise KmodelError(f"{path}: no picture that can be read ({type(err).__name__})") from None
+        raise KmodelError(f"{path}: {err.strerror or UNREAD}") from None
+    except pil.Image.DecompressionBombError:  # so many that Pillow does not open it
+        raise KmodelError(f"{path}: too many pixels, {FEWER}") from None
+    except Exception:  # Pillow's decoders raise all sorts of things on damaged files
+        raise KmodelError(f"{path}: {UNREAD}") from None
 
 
 def _frames(image: Image) -> list[str]:

@@ -138,10 +138,11 @@ class _Package:
         try:
             names = [entry["bin"] for entry in json.loads(text.decode("utf-8-sig"))["files"]]
             if not all(isinstance(name, str) for name in names):
-                raise TypeError("names are strings")
+                raise ValueError("names are strings")
         except (ValueError, TypeError, KeyError, RecursionError) as err:
             raise KmodelError(
-                f"{self.file}: {place} is no list of files ({type(err).__name__}: {err})"
+                f"{self.file}: {place} is no list of files ({files.said(err)}), expected"
+                ' {"files": [{"bin": NAME}]}'
             ) from None
         found, missing = {}, []
         known = {posixpath.normpath(n): info for n, info in self.infos.items()}

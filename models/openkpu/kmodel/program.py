@@ -368,10 +368,7 @@ class Program:
                         f"{need} rows of weights at once, its buffer has {weight_rows}"
                     )
                 if arg.device_code(eight_bit=op.eight_bit, ram_rows=ram_rows):
-                    raise ValueError(
-                        f"{arg.load_time} loads of {arg.o_ch_num_coef} channels and "
-                        f"{arg.para_size} bytes do not make {arg.o_ch_num} channels"
-                    )
+                    raise ValueError(arg.loads_text)
             except ValueError as err:
                 raise self._error(op, f"layer {index} does not fit the device: {err}") from None
 

@@ -319,6 +319,14 @@ class LayerArg(LayerFields):
             return ERROR_CODES["BAD_WEIGHTS"]
         return 0
 
+    @property
+    def loads_text(self) -> str:
+        """What is said of loads that do not cover the channels."""
+        return (
+            f"{self.load_time} loads of {self.o_ch_num_coef} channels and {self.para_size} bytes"
+            f" do not make {self.o_ch_num} channels"
+        )
+
     @staticmethod
     def _rows(layout: Layout) -> str:
         return f"{layout.base}..{layout.base + layout.rows - 1}"

@@ -425,9 +425,7 @@ class Network(TaskList):
             *(NotImplementedError, MemoryError, OverflowError, SyntaxError),
             *(zipfile.BadZipFile, zlib.error),
         ) as err:
-            raise NetworkError(
-                f"{path}: not a network image: {getattr(err, 'strerror', None) or err}"
-            ) from None
+            raise NetworkError(f"{path}: not a network image: {files.said(err)}") from None
         if words.dtype != np.uint64 or words.ndim != 2 or words.shape[1] != WORDS:
             raise NetworkError(f"{path}: words: expected uint64 (n, {WORDS})")
         network = cls([LayerArg.decode(row) for row in words], weights, biases, eight_bit)

@@ -6,7 +6,8 @@ import argparse
 from openkpu.compare import describe_difference, difference
 from openkpu.layer import vectors
 from openkpu.layer.golden import run_layer
-from openkpu.layer.vectors import VectorLayer
+from openkpu.layer.vectors import VectorError, VectorLayer
+from openkpu.network.device_rules import refusal
 from openkpu.prediction.roofline import layer_cycles
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import VectorsRequest
@@ -23,8 +24,12 @@ def storage_bytes(layers: list[VectorLayer]) -> int:
 
 
 def run(args: argparse.Namespace) -> bool:
-    """Replay; True when every byte matched."""
+    """Replay; True when every byte matched. VectorError for a layer that the configuration
+    refuses."""
     layers = vectors.load_cases(args.vectors, say=print)
+    for layer in layers:
+        if text := refusal(layer.arg, args.config, eight_bit=layer.eight_bit):
+            raise VectorError(f"{layer.title}: {text}")
     print(f"{len(layers)} layers, configuration {args.config.name}")
     records = golden(args, layers) if args.golden else simulated(args, layers)
     good = len(records) == len(layers) and not any(r.mismatching_bytes for r in records)

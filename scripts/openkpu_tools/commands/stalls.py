@@ -55,7 +55,7 @@ def load_bars(path: Path) -> tuple[str, list[Bar]]:
     except UsageError:
         raise
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: not a JSON file: {error}") from None
+        raise UsageError(f"{path}: not a JSON file: {files.said(error)}") from None
     bars: dict[str, Bar] = {}
     try:
         title = f"{content['config']} on {content['simulator']}"
@@ -70,7 +70,8 @@ def load_bars(path: Path) -> tuple[str, list[Bar]]:
             for cause, count in _causes(layer).items():
                 bar.cycles[cause] += count
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{path}: not a report that a run has written: {error!r}") from None
+        what = f"not a report that {command.option('report')} has written: {files.said(error)}"
+        raise UsageError(f"{path}: {what}") from None
     if not bars:
         raise UsageError(f"{path}: no cycles in it, expected a report of a run on the RTL")
     if len(bars) > MOST:

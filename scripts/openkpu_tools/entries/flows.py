@@ -2,7 +2,6 @@
 """Commands that synthesise, place, time and prove the design."""
 
 import argparse
-from pathlib import Path
 
 from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
@@ -27,15 +26,23 @@ def parameter(text: str) -> tuple[str, int]:
     if not (name.strip() and equals):
         example = "expected NAME=VALUE, for example POOL_LANES=0"
         raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {example}")
-    if not seeds.is_whole(value):
+    if not (value.isascii() and value.isdigit()):
         empty = "" if value.strip() else "the value is empty, "
         raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {empty}expected a whole number")
+    if len(value) > seeds.MOST_SHOWN:  # a shorter one gets the range of its parameter
+        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected fewer digits")
     return name, int(value)
 
 
 def _parameters(parser: Parser, text: str) -> None:
     parser.add_argument(
         "--params", nargs="+", type=parameter, default=[], metavar="NAME=VALUE", help=text
+    )
+
+
+def _configurations(parser: Parser, usual: str) -> None:
+    parser.add_argument(
+        "config", nargs="*", type=every_config, help=f"configurations, or all; default: {usual}"
     )
 
 
@@ -47,9 +54,7 @@ def _figures(parser: Parser) -> None:
 @entry("openkpu_tools.flows.synth", "flows", checkout=False)
 def synth(parser: Parser) -> None:
     """A configuration mapped to ECP5 with its hierarchy: LUT, flip-flops, DSP, RAM of every box."""
-    parser.add_argument(
-        "config", nargs="*", type=every_config, help="configurations, or all; default: nano"
-    )
+    _configurations(parser, "nano")
     _parameters(parser, "parameters of the device with other values, for example POOL_LANES=0")
     parser.add_argument("--check", action="store_true", help="elaborate, map nothing; default: all")
     parser.add_argument(
@@ -61,7 +66,7 @@ def synth(parser: Parser) -> None:
 @entry("openkpu_tools.flows.synth", "flows", words=("--check",), checkout=False)
 def synth_check(parser: Parser) -> None:
     """Every configuration elaborated: no latch, loop, second driver, path through the bus ports."""
-    synth(parser)
+    _configurations(parser, "all")
 
 
 @entry("openkpu_tools.flows.fpga", "flows", checkout=False)
@@ -167,5 +172,7 @@ def gates(parser: Parser) -> None:
     configured(parser, "nano_fpga")
     parser.add_argument("--sim", default="verilator", choices=SIMS, help="the simulator")
     parser.add_argument("--seed", type=command.SEED, help="of the random layer")
-    parser.add_argument("--netlist", type=Path, help="JSON of the mapped device, made before")
-    parser.add_argument("--keep", type=Path, help="write the netlist to this file, too")
+    parser.add_argument(
+        "--netlist", type=command.named, help="JSON of the mapped device, made before"
+    )
+    parser.add_argument("--keep", type=command.named, help="write the netlist to this file, too")

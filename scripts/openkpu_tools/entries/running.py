@@ -40,7 +40,8 @@ def matrices(text: str) -> str:
     try:
         return command.there(text)
     except argparse.ArgumentTypeError as error:
-        sizes = "" if text.endswith(".npy") else ", nor is it MxKxN, for example 4x36x16"
+        named = text.endswith(".npy") or not text
+        sizes = "" if named else ", nor is it MxKxN, for example 4x36x16"
         raise argparse.ArgumentTypeError(f"{error}{sizes}") from None
 
 
@@ -193,9 +194,8 @@ def _compiled(args: argparse.Namespace) -> str:
     return f"{_read(args.model)} {'models quantise' if args.calibration else ''}"
 
 
-@entry("openkpu_tools.commands.sim", _simulated, checkout=False)
-def sim(parser: Parser) -> None:
-    """Digits, vectors, a network, a product or a model on the RTL."""
+def _sim(parser: Parser, recorded: bool) -> None:
+    """Options of sim; ``recorded``: as an FST file anyway, which the golden model could not."""
     parser.add_argument("--sim", default="icarus", choices=SIMS, help="the simulator")
     _configuration(parser)
     parser.add_argument(
@@ -229,10 +229,13 @@ def sim(parser: Parser) -> None:
     _shape(parser)
     parser.add_argument("--bias", type=command.real, help="float inputs: as above (0)")
     parser.add_argument("--fast", action="store_true", help="maps through the back door")
-    parser.add_argument("--golden", action="store_true", help="golden model, no simulator")
+    if recorded:
+        parser.set_defaults(golden=False, waves=True)
+    else:
+        parser.add_argument("--golden", action="store_true", help="golden model, no simulator")
+        parser.add_argument("--waves", action="store_true", help="record an FST file")
     _report(parser)
     parser.add_argument("--check", action="store_true", help="bus rules checked on Icarus as well")
-    parser.add_argument("--waves", action="store_true", help="record an FST file")
     parser.add_argument(
         "--images", type=command.integer_in(1, SCANS), help="digits to classify; maps of a network"
     )
@@ -245,10 +248,16 @@ def sim(parser: Parser) -> None:
     seeded(parser)
 
 
+@entry("openkpu_tools.commands.sim", _simulated, checkout=False)
+def sim(parser: Parser) -> None:
+    """Digits, vectors, a network, a product or a model on the RTL."""
+    _sim(parser, recorded=False)
+
+
 @entry("openkpu_tools.commands.sim", _simulated, words=("--waves",))
 def waves(parser: Parser) -> None:
     """Sim that records an FST file in waves/."""
-    sim(parser)
+    _sim(parser, recorded=True)
 
 
 @entry("openkpu_tools.commands.compiled.compile", _compiled, checkout=False)

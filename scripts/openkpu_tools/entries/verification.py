@@ -151,9 +151,14 @@ def testplan(parser: Parser) -> None:
     reports = ROOT / "reports"
     parser.add_argument("--check", action="store_true", help="look at the plan, not at results")
     parser.add_argument(
-        "--results", type=Path, default=reports / "results.jsonl", help="JSON lines of results"
+        "--results",
+        type=command.named,
+        default=reports / "results.jsonl",
+        help="JSON lines of results",
     )
-    parser.add_argument("--out", type=Path, default=reports / "testplan.md", help="the page")
+    parser.add_argument(
+        "--out", type=command.named, default=reports / "testplan.md", help="the page"
+    )
 
 
 @entry("openkpu_tools.verification.nightly", bare=True)
@@ -205,14 +210,14 @@ def mutate(parser: Parser) -> None:
     )
     parser.add_argument("--record", action="store_true", help="keep verdicts in the repository")
     parser.add_argument(
-        "--reports", type=Path, default=ROOT / "reports", help="where the page goes"
+        "--reports", type=command.folder, default=ROOT / "reports", help="where the page goes"
     )
 
 
 @entry("openkpu_tools.verification.judge", "models quantise test")
 def judge(parser: Parser) -> None:
     """A TFLite or ONNX model, its runtime beside the reference."""
-    parser.add_argument("model", nargs="?", type=Path, help="a .tflite or .onnx file")
+    parser.add_argument("model", nargs="?", type=command.named, help="a .tflite or .onnx file")
     parser.add_argument("--table", action="store_true", help="the table of docs/judges.md")
     parser.add_argument("--floats", action="store_true", help="its table of float models")
     parser.add_argument("--write", action="store_true", help="... written into that page")
@@ -229,7 +234,9 @@ def bench(parser: Parser) -> None:
         type=command.integer_in(0, 100_000),
         help="instead: predicted cycles against the RTL's, also of so many random layers",
     )
-    parser.add_argument("--reports", type=Path, default=ROOT / "reports", help="where they go")
+    parser.add_argument(
+        "--reports", type=command.folder, default=ROOT / "reports", help="where they go"
+    )
 
 
 @entry("openkpu_tools.benchmarks.bench_streams:continuous", "sim verilator plots")

@@ -293,6 +293,9 @@ def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when every module is proven, 1 when not, 2 for a bad request."""
     args = registry.parse_command("equivalence", argv)
     config = configs.load_config(args.config)
+    there = {Path(source).stem for source in eda.rtl_sources()}
+    if unknown := [name for name in args.module if name not in there]:
+        raise command.UsageError(f"no module {', '.join(unknown)}, expected some of the RTL")
     verdicts = []
     with tempfile.TemporaryDirectory(prefix="equivalence_", dir=builds()) as tmp:
         folder = Path(tmp)
@@ -300,7 +303,8 @@ def main(argv: list[str] | None = None) -> int:
         names = {module: synth.plain_module_name(module) for module in modules}
         unknown = set(args.module) - set(names.values())
         if unknown:
-            raise command.UsageError(f"no module {', '.join(sorted(unknown))}")
+            absent = ", ".join(sorted(unknown))
+            raise command.UsageError(f"configuration {config.name} has no module {absent}")
         chosen = [m for m, name in names.items() if not args.module or name in args.module]
         with ThreadPoolExecutor(args.jobs) as pool:
             work = [

@@ -188,6 +188,11 @@ def main(argv: list[str] | None = None) -> int:
     command.apart(args, ("params", "record"), why="a record is of a configuration as it is")
     command.in_checkout(args, "record")
     command.check_outputs([args.report])
+    given = " ".join(args.config)
+    if "all" in args.config and len(args.config) > 1:
+        raise command.UsageError(f"{given}: all is every configuration, expected it alone")
+    if twice := [name for name in args.config if args.config.count(name) > 1]:
+        raise command.UsageError(f"{given}: {twice[0]} is given twice, expected once")
     names = configs.names() if args.config == ["all"] else args.config
     chosen = [configs.load_config(name) for name in names]
     if args.check:

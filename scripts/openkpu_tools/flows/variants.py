@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterable
 
 from openkpu import configs
+from openkpu.configs import BESIDE
 from openkpu_tools import command
 
-# parameters of the device that configs.toml does not have: their values
-BESIDE = {"GATE": (0, 1), "ROUNDING": (0, 1, 2), "PRIVILEGED": (0, 1)}
 KEYS = {configs.verilog_name(key): key for key in configs.KEYS}  # parameter -> key of configs.toml
 LONGEST_STEM = 160
 Changes = Iterable[tuple[str, int]]  # parameters with their values

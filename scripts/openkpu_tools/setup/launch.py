@@ -46,7 +46,7 @@ def main(venv: str, target: str) -> int:
         nonlocal more
         words[:] = registry.words_of(target, goals, given)
         entry = registry.COMMANDS[target]
-        args = entry.parser().parse_args([*entry.words, *words])
+        args = entry.parser().parse_args(words)
         try:
             watchdog.seconds()
         except ValueError as error:

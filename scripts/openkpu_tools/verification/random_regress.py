@@ -169,7 +169,8 @@ def run_random_items(args: argparse.Namespace) -> int:
             for n in configs.names()
             if args.kind in regress_items.kinds_of(configs.load_config(n))
         ]
-        said = f"{option('kind', args.kind)}: {args.config} has no lanes for it, expected "
+        said = f"{option('kind', args.kind)}: {args.config} has "
+        said += f"{regress_items.NEEDED[args.kind]} = 0, expected "
         said += option("config", "")
         raise command.UsageError(said + ", ".join(known))
     pieces, began = batches(args), time.monotonic()

@@ -108,11 +108,13 @@ def seed_of(first: int, number: int) -> int:
     return (first + number * STEP) & 0xFFFFFFFF
 
 
+# kind -> key of a configuration that has what the kind needs
+NEEDED = {"float16": "fp16_lanes", "product": "out32", "pool": "pool_lanes", "graph": "pool_lanes"}
+
+
 def kinds_of(config: Config) -> list[str]:
     """Those of ITEM_KINDS that a configuration runs."""
-    absent = {"float16": not config.fp16_lanes, "product": not config.out32}
-    absent |= dict.fromkeys(("pool", "graph"), not config.pool_lanes)
-    return [kind for kind in ITEM_KINDS if not absent.get(kind)]
+    return [kind for kind in ITEM_KINDS if kind not in NEEDED or getattr(config, NEEDED[kind])]
 
 
 def draw_item(

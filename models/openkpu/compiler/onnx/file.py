@@ -28,6 +28,7 @@ WEIGHTS = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1, "QLinearConv": 3, "QGemm": 
 CARRIERS = ("DequantizeLinear", "QuantizeLinear", "Transpose", "Identity", "Clip")
 SHORT = {"double": "float64", "float": "float32"}
 MOST_SHAPE = 8  # axes of a tensor
+MOST_BYTES = 1 << 31  # of an input
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,13 +125,14 @@ def parse_onnx(
     inputs = [v for v in graph.input if v.name not in constants]
     found = _inputs(inputs, shape, name, _weights(graph))
     batch = max((v.shape[0] for v in found if len(v.shape) == 4), default=1)
+    outputs = [v.name for v in graph.output]
     return RawFile(
         _opset(model, name),
-        [_node(node, i) for i, node in enumerate(graph.node)],
+        _alive([_node(node, i) for i, node in enumerate(graph.node)], outputs),
         constants,
         faults,
         [_single(value, batch, name) for value in found],
-        [v.name for v in graph.output],
+        outputs,
         batch,
     )
 
@@ -157,9 +159,9 @@ def _converted(model: Any, name: str) -> Any:
 
 
 def _first(error: Exception) -> str:
-    """The line of the checker's text that says what it is."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    """What the checker's text says, without the context that it adds."""
+    lines = str(error).partition("==>")[0].split()
+    return " ".join(lines) or type(error).__name__
 
 
 def _opset(model: Any, name: str) -> int:
@@ -219,7 +221,7 @@ def _array(tensor: Any) -> tuple[npt.NDArray, str]:
     except Exception as error:
         return np.zeros(0), f"cannot be read: {_first(error)}"
     if array.dtype.kind not in "iufb" or kind in ("bfloat16", "float16"):
-        return np.zeros(0), f"{kind}, expected int8 or uint8"
+        return np.zeros(0), f"{kind}, expected float32, int8 or uint8"
     return array, ""
 
 
@@ -230,6 +232,19 @@ def _node(node: Any, number: int) -> RawNode:
     fields = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     domain = "" if node.domain == "ai.onnx" else node.domain
     return RawNode(label, node.op_type, domain, tuple(node.input), tuple(node.output), fields, node)
+
+
+def _alive(nodes: list[RawNode], outputs: list[str]) -> list[RawNode]:
+    """The nodes that an output of the model needs; a second result that nobody reads is left out,
+    as the mask of a Dropout."""
+    needed, found = set(outputs), []
+    for node in reversed(nodes):
+        if needed & set(node.outputs):
+            first, *others = node.outputs
+            given = (first, *(name if name in needed else "" for name in others))
+            found.append(dataclasses.replace(node, outputs=given))
+            needed |= set(node.inputs)
+    return found[::-1]
 
 
 def _weights(graph: Any) -> dict[str, Any]:
@@ -261,7 +276,8 @@ def _inputs(
             dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type).name
         except Exception:
             dtype = type_name(kind.elem_type)
-        sizes = [d.dim_value if d.HasField("dim_value") else 0 for d in kind.shape.dim]
+        # what is not above 0 is open: exporters write it so, too
+        sizes = [max(d.dim_value, 0) if d.HasField("dim_value") else 0 for d in kind.shape.dim]
         words = "x".join(
             d.dim_param or (str(d.dim_value) if d.HasField("dim_value") else "?")
             for d in kind.shape.dim
@@ -280,7 +296,11 @@ def _inputs(
                 sizes, used = [n or int(m) for n, m in zip(sizes, shape, strict=True)], True
         if sizes and sizes[0] == 0:
             sizes[0] = 1
-        if any(n < 1 for n in sizes) or len(sizes) > MOST_SHAPE or math.prod(sizes) > 1 << 31:
+        if len(sizes) > MOST_SHAPE or math.prod(sizes) > MOST_BYTES:
+            what = f"input {value.name!r} is {'x'.join(map(str, sizes))}, expected at most"
+            what += f" {MOST_SHAPE} sizes, and {MOST_BYTES} of their product"
+            raise CompileError(what, where=name)
+        if not all(sizes):
             hint = "x".join(str(n or "N") for n in sizes)
             what = f"input {value.name!r} is {words}, a dynamic shape; SHAPE={hint} fixes it"
             raise CompileError(what, where=name)

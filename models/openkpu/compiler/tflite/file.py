@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu import files
 from openkpu.compiler.errors import CompileError
 
 MAGIC = b"TFL3"
@@ -108,10 +109,8 @@ def parse_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> 
     except CompileError:
         raise
     except DAMAGE as error:
-        what = str(error) or type(error).__name__
-        raise CompileError(
-            f"a damaged TFLite model, or not all of it: {what}", where=name
-        ) from None
+        what = f"a damaged TFLite model, or not all of it: {files.said(error)}"
+        raise CompileError(what, where=name) from None
 
 
 def _shaped(model: RawModel, shape: Sequence[int] | None, name: str) -> None:

@@ -82,7 +82,7 @@ def load_detector(path: str | Path) -> AnyDetector:
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as err:
         if isinstance(err, KmodelError):
             raise
-        raise KmodelError(f"{path}: no detector description: {err}") from None
+        raise KmodelError(f"{path}: no detector description: {files.said(err)}") from None
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
