@@ -253,9 +253,7 @@ class Histories:
                 yield replace(s, flushed=False)
             else:
                 dropped = bool(s.words or s.fifo)  # occupied until the decoder has dropped them too
-                yield replace(
-                    s, flushed=True, fifo=(), words=0, draining=s.draining or dropped
-                )
+                yield replace(s, flushed=True, fifo=(), words=0, draining=s.draining or dropped)
         else:
             yield s
 
