@@ -83,8 +83,8 @@ LEGEND = {
     Rule.RUNS: "a layer of 12 words runs behind those before it",
     Rule.WAITS: "waits in the FIFO and runs afterwards",
     Rule.DISCARDED: "dropped, layer by layer",
-    Rule.FLUSHES: "words in the FIFO and an incomplete layer are dropped, the device is busy for a few "
-    "cycles more; a layer whose words are all read, and a list, run to their end",
+    Rule.FLUSHES: "words in the FIFO and an incomplete layer are dropped, the device is busy for "
+    "a few cycles more; a layer whose words are all read, and a list, run to their end",
     Rule.LOCKABLE: "for bursts from now on; once AI_LOCK is set: LOCKED, not stored",
 }
 
