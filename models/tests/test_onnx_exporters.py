@@ -244,7 +244,9 @@ def test_what_no_output_needs() -> None:
     f = File()
     x = f.qdq("x", 0.05, 120)
     f.node("NonZero", "x")
-    f.node("Relu", f.node("Sin", "x"))
+    f.node("Dropout", f.node("Sin", "x"))
+    f.nodes[-1].output.append("")  # a second result that is left out, as is an input of Clip below
+    x = f.qdq(f.node("Clip", x, "", f.put(np.float32(2))), 0.05, 120)
     pooled = f.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
     f.nodes[-1].output.append("indices")
     dropped = f.node("Dropout", f.qdq(pooled, 0.05, 120))

@@ -243,7 +243,7 @@ def _alive(nodes: list[RawNode], outputs: list[str]) -> list[RawNode]:
             first, *others = node.outputs
             given = (first, *(name if name in needed else "" for name in others))
             found.append(dataclasses.replace(node, outputs=given))
-            needed |= set(node.inputs)
+            needed |= set(node.inputs) - {""}  # what is left out
     return found[::-1]
 
 
