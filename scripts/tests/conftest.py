@@ -3,7 +3,7 @@
 
 import shutil
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +43,14 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Refused:
     return check
 
 
+def contents(place: Path) -> dict[Path, bytes]:
+    """All files of a folder."""
+    return {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
 @pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Models, pictures, networks, maps and matrices; nobody writes there."""
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Models, pictures, networks, maps and matrices; who writes works on a copy."""
     from PIL import Image
 
     from models.tests import exported
@@ -76,4 +81,6 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / folder).mkdir()
         if name:
             (place / folder / name).write_text("no picture")
-    return place
+    before = contents(place)
+    yield place
+    assert contents(place) == before, "a test wrote into the samples that others read"

@@ -6,6 +6,7 @@ What holds for every command is tested by kind: numbers (test_numbers.py), files
 """
 
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -366,25 +367,26 @@ def flat() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def folder(samples: Path) -> Path:
+def folder(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from PIL import Image
 
+    place = Path(shutil.copytree(samples, tmp_path_factory.mktemp("refused") / "all"))
     sums = random_product(np.random.default_rng(1), limits=Limits(channels=4, size=8))
-    save_file(samples / "sums.npz", [sums])
+    save_file(place / "sums.npz", [sums])
     for name, text in (
         ("r", "{}"),
         ("list", "[]"),
         ("type", '{"anchors": 1}'),
         ("deep", "[" * 9**5),
     ):
-        (samples / f"{name}.json").write_text(text)
-    (samples / "flat.onnx").write_bytes(flat())
-    Image.new("1", (60_000, 60_000)).save(samples / "huge.png")
-    Image.new("1", (8193, 8193)).save(samples / "wide.png")
-    np.save(samples / "objects.npy", np.array([[{}]], object))
+        (place / f"{name}.json").write_text(text)
+    (place / "flat.onnx").write_bytes(flat())
+    Image.new("1", (60_000, 60_000)).save(place / "huge.png")
+    Image.new("1", (8193, 8193)).save(place / "wide.png")
+    np.save(place / "objects.npy", np.array([[{}]], object))
     for name, array in ARRAYS.items():
-        np.save(samples / f"{name}.npy", array)
-    return samples
+        np.save(place / f"{name}.npy", array)
+    return place
 
 
 @pytest.mark.parametrize(("line", "text"), cases(), ids=lambda value: value[:60])
