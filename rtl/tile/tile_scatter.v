@@ -4,7 +4,7 @@
 //
 // How it works: a window is cut from the word, the byte before it and the word after it; it begins one byte
 // before the stripe. Tap column v sees every stride-th byte of the window from byte v on. With dilation the
-// outer tap columns see the bytes as many further away; the words of such a stripe begin with it. A 1x1 layer uses
+// outer tap columns see bytes further away. A 1x1 layer uses
 // the view of the middle column (for each channel in the word), a depthwise row all three. So bytes reach the
 // banks in position, whole quarters of a word at a time; bytes beyond the edges of the map are undefined, and
 // the sequencer masks them as padding. A word of a flat layer is rotated, so that each channel's part of a
@@ -119,9 +119,17 @@ module tile_scatter #(
     if (DILATION > 1) begin : g_far
       localparam integer MOST_I = DILATION - 1;
       localparam [2:0] MOST = MOST_I[2:0];
+      localparam SPAN = 8 * (2 * TILE_W + DILATION);
       wire [2:0] behind = MOST - apart;
-      wire [8*(TILE_W+DILATION)-1:0] leftwards = {e_word, e_prev} >> {behind, 3'd0};
-      wire [16*TILE_W-1:0] rightwards = {word, e_word} >> ({1'b0, apart, 3'd0} + 7'd8);
+      // a stripe begins with a word, or with a channel in it
+      wire [SPAN-1:0] lined;
+      if (TILE_W > 16) begin : g_channels
+        assign lined = {word, e_word, e_prev} >> {e_base[TB-1:4], 7'd0};
+      end else begin : g_channel
+        assign lined = {word, e_word, e_prev};
+      end
+      wire [SPAN-1:0] leftwards = lined >> {behind, 3'd0};
+      wire [SPAN-8*DILATION-1:0] rightwards = lined[SPAN-1:8*DILATION] >> ({1'b0, apart, 3'd0} + 7'd8);
       assign left_now  = leftwards[8*TILE_W-1:0];
       assign right_now = rightwards[8*TILE_W-1:0];
       wire unused_far = &{1'b0, leftwards, rightwards};
