@@ -24,6 +24,11 @@ def check_network(network: Network, config: Config) -> None:
             raise NetworkError(
                 f"layer {i}: sums of 32 bits, configuration {config.name} has out32 = 0"
             )
+        if arg.dilation > config.dilation:
+            raise NetworkError(
+                f"layer {i}: dilation {arg.dilation}, configuration {config.name} has dilation"
+                f" = {config.dilation}"
+            )
         if arg.fp16 and not config.fp16_lanes:
             raise NetworkError(
                 f"layer {i}: a product of float16, configuration {config.name} has fp16_lanes = 0"

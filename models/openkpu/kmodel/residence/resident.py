@@ -42,10 +42,10 @@ def keep_all(
 ) -> tuple[list[Program], bytes]:
     """``keep_maps`` of the programs of a file of ``size`` bytes on a device, and what lies behind
     the file."""
-    pools, rows = config.pool_lanes > 0, config.ai_ram_rows
+    ways = {"pools": config.pool_lanes > 0, "dilation": config.dilation, "rounding": rounding}
     found: list[Program] = []
     for program in programs:
-        found.append(keep_maps(program, size, pools=pools, dilation=config.dilation, rounding=rounding, ram_rows=rows))
+        found.append(keep_maps(program, size, ram_rows=config.ai_ram_rows, **ways))
         size += len(found[-1].tail)
     return found, b"".join(program.tail for program in found)
 
