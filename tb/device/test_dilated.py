@@ -57,7 +57,7 @@ def draw(config: Config, seed: int, count: int) -> list[VectorLayer]:
     ("sim", "name", "most", "count"),
     [
         ("verilator", "small", 8, 42),
-        pytest.param("icarus", "nano", 3, 12, marks=pytest.mark.check),
+        pytest.param("icarus", "nano", 3, 6, marks=pytest.mark.nightly),
         pytest.param("verilator", "nano", 8, 42, marks=pytest.mark.nightly),
         pytest.param("verilator", "medium", 8, 70, marks=pytest.mark.nightly),
         pytest.param("verilator", "k210", 8, 70, marks=pytest.mark.check),
