@@ -17,12 +17,12 @@ module issue_stage #(
     parameter N_Z = 4,
     parameter DILATION = 1,
     // derived, not to be set: width of a bank index
-    parameter ZW  = $clog2(N_Z),
+    parameter ZW = $clog2(N_Z),
     // widths of a tile entry and its counter, of a weight row and its counter, of a parameter row counter
-    parameter TE  = 5,
-    parameter TW  = TE + 2,
-    parameter WA  = 10,
-    parameter WW  = WA + 2,
+    parameter TE = 5,
+    parameter TW = TE + 2,
+    parameter WA = 10,
+    parameter WW = WA + 2,
     parameter PRW = `PROW_BITS
 ) (
     // clock and synchronous reset
@@ -63,7 +63,7 @@ module issue_stage #(
   reg [2:0] far;
   always @(posedge clk) begin
     {rows, vector, ph} <= {mode == `MODE_DWROW, mode == `MODE_FC, new_ph};
-    far   <= apart;
+    far <= apart;
     x_end <= x_none ? 11'd0 : x_last >> stl;
     y_end <= y_none ? 10'd0 : y_last >> stl;
     x_met <= (x_last[1:0] & skipped) == 2'd0;

@@ -212,8 +212,8 @@ module sequencer #(
   issue_stage #(
       .DILATION(DILATION),
       .N_Z(N_Z),
-      .TE (TE),
-      .WA (WA),
+      .TE(TE),
+      .WA(WA),
       .PRW(PRW)
   ) u_issue (
       .clk      (clk),
@@ -245,13 +245,13 @@ module sequencer #(
   end
 
   lane_ctrl #(
-      .N_Y (N_Y),
-      .N_Z (N_Z),
-      .LD  (LD),
+      .N_Y(N_Y),
+      .N_Z(N_Z),
+      .LD(LD),
       .PAIR(PAIR),
       .DILATION(DILATION),
-      .TE  (TE),
-      .WA  (WA)
+      .TE(TE),
+      .WA(WA)
   ) u_lanes (
       .clk(clk),
       .rst(rst),

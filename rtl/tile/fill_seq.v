@@ -88,7 +88,8 @@ module fill_seq #(
   wire [1:0] new_mode = desc[`DESC_MODE];
   reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line, far;
   always @(posedge clk) begin
-    if (rst) {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line, far} <= 9'd0;
+    if (rst)
+      {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line, far} <= 9'd0;
     else if (start) begin
       {taps_mode, k3_taps} <= {new_mode == `MODE_TAPS, new_mode == `MODE_TAPS && k3_layer};
       chan_mode <= new_mode == `MODE_CHAN;

@@ -74,16 +74,16 @@ module tile_scatter #(
 );
 
   // ---- stage E: a word waiting for the next one; last bytes of the previous word
-  reg                 e_valid;
-  reg  [8*TILE_W-1:0] e_word;
+  reg                   e_valid;
+  reg  [  8*TILE_W-1:0] e_word;
   reg  [8*DILATION-1:0] e_prev;
-  reg  [         4:0] e_done;
-  reg                 e_emit;
-  reg  [      TB-1:0] e_base;
-  reg                 e_last;
-  reg  [      WW-1:0] e_where;
+  reg  [           4:0] e_done;
+  reg                   e_emit;
+  reg  [        TB-1:0] e_base;
+  reg                   e_last;
+  reg  [        WW-1:0] e_where;
 
-  wire                e_go = e_valid && (e_last || note_valid);
+  wire                  e_go = e_valid && (e_last || note_valid);
 
   always @(posedge clk) begin
     if (rst) e_valid <= 1'b0;
@@ -105,7 +105,9 @@ module tile_scatter #(
   // ---- stage F: the views
   // flat: each channel's 16 bytes are rotated
   wire turns = FLAT_MAPS != 0 && flat;
-  wire [16*TILE_W+7:0] around = {(turns || vector) ? e_word : word, e_word, e_prev[8*DILATION-1-:8]};
+  wire [16*TILE_W+7:0] around = {
+    (turns || vector) ? e_word : word, e_word, e_prev[8*DILATION-1-:8]
+  };
   wire [16*TILE_W+7:0] moved = around >> {e_base, 3'd0};
   wire [8*TILE_W+15:0] window;
   // dilated: what the outer tap columns see
