@@ -418,7 +418,7 @@ def test_kinds_that_exclude_dilation(fields: dict[str, int]) -> None:
     arg = LayerArg.make(4, 8, 20, 4, kernel=3).replace(**fields)
     assert arg.replace(dilation=2).device_code(fp16_lanes=4) == ERROR_CODES["BAD_FLAGS"]
     assert arg.device_code(fp16_lanes=4) != ERROR_CODES["BAD_FLAGS"]
-    with pytest.raises(LayerError, match="BAD_FLAGS: .*dilation"):
+    with pytest.raises(LayerError, match=r"BAD_FLAGS: .*dilation"):
         arg.replace(dilation=8).validate()
 
 

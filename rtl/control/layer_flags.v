@@ -146,11 +146,11 @@ module layer_flags #(
   assign kept = (KEEP_WEIGHTS != 0) && kept_q;
   wire bad_kept = kept_q && (KEEP_WEIGHTS == 0 || pools);
   assign dilation = (DILATION > 1) ? dilation_q : 3'd0;
-  localparam integer MOST_I = DILATION - 1;
-  localparam [2:0] MOST = MOST_I[2:0];
+  localparam integer BEYOND_I = DILATION;
+  localparam [3:0] BEYOND = BEYOND_I[3:0];
   // fc and float16 have no 3x3 kernel, but the flags come first
   wire bad_dilation = dilation_q != 3'd0 &&
-      (dilation_q > MOST || !taps || pool_type > 4'd4 || fc || ew || pools || fp16_q);
+      ({1'b0, dilation_q} >= BEYOND || !taps || pool_type > 4'd4 || fc || ew || pools || fp16_q);
   wire bad_kinds = (dw && fc) || (ew && !dw) || (out32 && (dw || fc));
   wire no_pool = fc || out32 || pools || fp16[0];
   // maps that are loaded from the storage or stored there have contiguous channel groups

@@ -145,7 +145,7 @@ module issue_stage #(
   end
   assign tag = sums_q;
 
-  wire unused = &{1'b0, desc, issue, entry, wrow};
+  wire unused = &{1'b0, desc, issue, entry, wrow, y_above};
 
 endmodule
 

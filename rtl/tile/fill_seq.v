@@ -196,8 +196,7 @@ module fill_seq #(
              (k3_taps && stl == 2'd2 && rel[1:0] == 2'd2) ? 2'd1 : 2'd0;
   wire [2:0] skip = {skip_l == 2'd2, skip_l == 2'd1, skip_l == 2'd0};
   // dilation: the last line of a tap row
-  wire [2:0] lines_m1 = stripe[`STRIPE_LINES] - 3'd1;
-  wire hop = far && rel[1:0] == lines_m1[1:0];
+  wire hop = far && {1'b0, rel[1:0]} + 3'd1 == stripe[`STRIPE_LINES];
   // flat: pieces of lines; the line continues in the next one
   wire flat, flat_last, flat_more;
   wire [5:0] flat_pos;

@@ -145,7 +145,15 @@ class Maker:
         made += [{**conv, "w": 9, "h": 13, "kernel": 1, "pool": p} for p in (3, 7)]
         # the edges of dilated layers: within a stripe, over two, wider than the map
         for far in sorted({2, 3, self.dilation} & set(range(2, self.dilation + 1))):
-            sides = [(1, 1), (far, far), (2 * far + 1, 17), (9, 33), (2, 64), (3, 62 + far), (3, 65)]
+            sides = [
+                (1, 1),
+                (far, far),
+                (2 * far + 1, 17),
+                (9, 33),
+                (2, 64),
+                (3, 62 + far),
+                (3, 65),
+            ]
             made += [{**conv, "h": h, "w": w, "kernel": 3, "dilation": far} for h, w in sides]
             pooled = {"c": 3, "o": 3, "h": 9, "kernel": 3, "dilation": far, "pool": 1}
             made += [{**pooled, "w": w, "depthwise": dw} for w in (13, 34) for dw in (False, True)]

@@ -294,8 +294,8 @@ class LayerArg(LayerFields):
         load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide; None: no limit.
         ``pools``: it has an engine for pooling tasks, ``sums``: sums of 32 bits, ``fp16_lanes``:
         lanes for products of float16, ``keeps``: a path for weights from the AI RAM.
-        ``dilation``: the largest that it has.  ``first``, ``last``: place in a task list; registers address the maps that these two layers read and
-        write.
+        ``dilation``: the largest that it has.  ``first``, ``last``: place in a task list;
+        registers address the maps that these two layers read and write.
         """
         moves_in, moves_out = self.load_map or self.in_strided, self.store_map or self.out_strided
         if (moves_in and first) or (moves_out and last):

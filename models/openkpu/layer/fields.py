@@ -6,8 +6,8 @@ Fields carry the names of the vendor's structures and hold *true* values: where 
 Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``,
 ``fc``, ``elementwise`` and ``pool_task`` with what belongs to them, ``in_xor``, ``w_xor``,
 ``out32`` of products, ``fp16`` and ``fp32`` of float16 ones, ``dilation``, ``load_map`` and
-``store_map`` with their addresses, ``kept_weights``, ``in_strided`` and ``out_strided``. Words, construction and rules
-are in argument.py.
+``store_map`` with their addresses, ``kept_weights``, ``in_strided`` and ``out_strided``. Words,
+construction and rules are in argument.py.
 """
 
 from __future__ import annotations

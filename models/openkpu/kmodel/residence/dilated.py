@@ -126,7 +126,9 @@ def _argument(arg: LayerArg, split: _Split, source: Layout, target: Layout) -> L
 def _find(operations: Sequence[Operation], at: int, layer: KpuLayer) -> _Split | None:
     """The split convolution whose small layers are at ``at``."""
     arg, d = layer.arg, math.isqrt(layer.batches)
-    plain = arg.kernel_type == 1 and arg.pool_type == 0 and arg.dilation == 1 and not arg.elementwise
+    plain = (
+        arg.kernel_type == 1 and arg.pool_type == 0 and arg.dilation == 1 and not arg.elementwise
+    )
     up = _uploaded(operations, at, layer)
     if not plain or d * d != layer.batches or up is None:
         return None
@@ -162,9 +164,7 @@ def _find(operations: Sequence[Operation], at: int, layer: KpuLayer) -> _Split |
             continue
         pad = _same_windows(arg, small, chosen, layout, d, layer.batches)
         if pad is not None:
-            return _Split(
-                source, view, tuple(before), up, at, tuple(after), result, layout, d, pad
-            )
+            return _Split(source, view, tuple(before), up, at, tuple(after), result, layout, d, pad)
     return None
 
 
