@@ -34,6 +34,8 @@ module openkpu_apb #(
     parameter KEEP_WEIGHTS    = 0,
     // 1: narrow maps of 1x1 layers are computed as one line
     parameter FLAT_MAPS       = 0,
+    // largest distance of the taps of a 3x3 window; 1: no dilated layers
+    parameter DILATION        = 1,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
     parameter SUM_PLANES      = 0,
     // 1: sums may be output as 32 bits (products of integer matrices); 0: no such layers
@@ -130,6 +132,7 @@ module openkpu_apb #(
       .FP16_LANES(FP16_LANES),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .FLAT_MAPS(FLAT_MAPS),
+      .DILATION(DILATION),
       .SUM_PLANES(SUM_PLANES),
       .OUT32(OUT32),
       .POST_TABLES(POST_TABLES),

@@ -35,6 +35,7 @@ module openkpu_core #(
     parameter KEEP_WEIGHTS = 0,
     parameter SUM_PLANES   = 0,
     parameter FLAT_MAPS    = 0,
+    parameter DILATION     = 1,
     // sums that share a post lane; 1: zero points from memories; bits of a multiplier's wide operand
     parameter POST_SHARE   = 1,
     parameter POST_TABLES  = 0,
@@ -218,6 +219,7 @@ module openkpu_core #(
       .PATH     (PATH),
       .TILE_W   (TILE_W),
       .FLAT_MAPS(FLAT_MAPS),
+      .DILATION (DILATION),
       .READ     (READ)
   ) u_tile (
       .clk(clk),
@@ -297,6 +299,7 @@ module openkpu_core #(
       .TILE_W    (TILE_W),
       .POST_SHARE(POST_SHARE),
       .FLAT_MAPS (FLAT_MAPS),
+      .DILATION  (DILATION),
       .SUM_PLANES(SUM_PLANES),
       .PRW       (PRW)
   ) u_seq (

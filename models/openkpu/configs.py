@@ -13,11 +13,12 @@ from openkpu.checkout import ROOT
 MOST_LANES = 128
 LEAST_FIFO = 2  # words
 MUL_BITS = 18
+MOST_DILATION = 8  # pixels from one tap of a 3x3 window to the next
 # Defaults of the RTL. Where a configuration has them, the parameter is left out: seeds of benches
 # follow the parameters.
 DEFAULTS = {
     **dict.fromkeys(("fp16_lanes", "keep_weights", "flat_maps", "sum_planes", "post_tables"), 0),
-    **{"out32": 1, "perf": 1, "mul_bits": MUL_BITS},
+    **{"dilation": 1, "out32": 1, "perf": 1, "mul_bits": MUL_BITS},
 }
 SWITCHES = ("keep_weights", "flat_maps", "sum_planes", "out32", "post_tables", "perf")
 LEAST_FP16 = 4  # lanes
@@ -58,6 +59,7 @@ class Config:
     keep_weights: int = 0
     flat_maps: int = 0
     sum_planes: int = 0
+    dilation: int = 1
     out32: int = 1
     post_tables: int = 0
     mul_bits: int = MUL_BITS
@@ -134,6 +136,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "wbuf_rows": (_power(values["wbuf_rows"], 64, 32768), "a power of two from 64 to 32768"),
         **{key: (values[key] in (0, 1), "0 or 1") for key in SWITCHES},
         "mul_bits": (values["mul_bits"] in (17, MUL_BITS), "17 or 18"),
+        "dilation": (1 <= values["dilation"] <= MOST_DILATION, f"1 to {MOST_DILATION}"),
         "tile_rows": (_power(values["tile_rows"], 32, 2048), "a power of two from 32 to 2048"),
     }
     for key in ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"):

@@ -36,6 +36,7 @@ module control #(
     // 1: weights may be kept in the AI RAM; narrow maps of 1x1 layers are computed as one line
     parameter KEEP_WEIGHTS = 0,
     parameter FLAT_MAPS    = 0,
+    parameter DILATION     = 1,
     // channels whose parameters fit
     parameter PARAM_CHANS  = 2048,
     // derived, not to be set: widths of a bus offset and a count
@@ -254,7 +255,8 @@ module control #(
       .FP16        (FP16),
       .OUT32       (OUT32),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
-      .FLAT_MAPS   (FLAT_MAPS)
+      .FLAT_MAPS   (FLAT_MAPS),
+      .DILATION    (DILATION)
   ) u_decode (
       .clk(clk),
       .rst(rst || flush || list_changed),

@@ -114,6 +114,7 @@
 `define ARG_OUT32 17
 `define ARG_FP16 18
 `define ARG_FP32 19
+`define ARG_DILATION_M1 22:20
 `define ARG_LOAD_MAP 24
 `define ARG_STORE_MAP 25
 `define ARG_KEPT_WEIGHTS 26

@@ -145,6 +145,7 @@ ILLEGAL = {
     "FP16_LANES": [-4, 1, 2, 12, 128],
     "KEEP_WEIGHTS": SWITCH,
     "FLAT_MAPS": SWITCH,
+    "DILATION": [0, 9],
     "SUM_PLANES": SWITCH,
     "OUT32": SWITCH,
     "POST_TABLES": SWITCH,
@@ -172,6 +173,7 @@ LEGAL = {
     "FP16_LANES": [0, 4, 64],  # beside 16 bits
     "KEEP_WEIGHTS": [1],
     "FLAT_MAPS": [1],
+    "DILATION": [2, 8],
     "SUM_PLANES": [1],
     "OUT32": [0],
     "POST_TABLES": [1],

@@ -98,6 +98,7 @@ class Bench(BlockBench):
     def __init__(self, dut) -> None:
         super().__init__(dut)
         self.flat = bool(int(dut.FLAT_MAPS.value))
+        self.dilation = int(dut.DILATION.value)
         self.sizes = Sizes(tile_rows=int(dut.TILE_ROWS.value), wbuf_rows=256, flat=self.flat)
         self.freed = 0
         self.modulo = 1 << len(dut.tile_filled)
@@ -240,9 +241,9 @@ class Bench(BlockBench):
             )
 
 
-def make(c, h, w, o, kernel, pool, depthwise, fc=False) -> LayerArg:
+def make(c, h, w, o, kernel, pool, depthwise, fc=False, dilation=1) -> LayerArg:
     src = random.randrange(RAM_ROWS // 4)
-    flags = {"depthwise": bool(depthwise), "fc": fc}
+    flags = {"depthwise": bool(depthwise), "fc": fc, "dilation": dilation}
     return LayerArg.make(c, h, w, o, kernel=kernel, pool=pool, src=src, **flags)
 
 
@@ -288,6 +289,24 @@ async def two_maps(bench: Bench) -> None:
         await bench.play(elementwise(*case), *random.choice(RATES))
     await bench.play(elementwise(20, 4, 12, 0, 0), random.choice((1.0, 0.5)), 1.0, hoard=True)
     await bench.play(elementwise(1, 4, 500, 0, 0), 1.0, 1.0, hoard=True)
+
+
+@block_test(Bench)
+async def dilated(bench: Bench) -> None:
+    """Every distance with layouts of every kind, maps smaller than it, pools, depthwise; lines that
+    arrive one by one."""
+    for far in range(2, bench.dilation + 1):
+        shapes = [(2, 2 * far + 3, 10), (2, 9, 20), (1, 4 * far, 33), (2, 7, 64), (1, 6, 65 + far)]
+        shapes += [(2, far, 130), (3, far - 1, far - 1), (1, 1, 1), (1, 9, 63 + far), (5, 12, 16)]
+        for shape in shapes:
+            await bench.play(make(*shape, 2, 3, 0, 0, dilation=far), *random.choice(RATES))
+        pool = random.randint(1, 4)
+        await bench.play(make(2, 11, 23, 2, 3, pool, 0, dilation=far), *random.choice(RATES))
+        await bench.play(make(2, 13, 70, 2, 3, pool, 1, dilation=far), *random.choice(RATES))
+        await bench.play(make(3, 9, 19, 3, 3, 0, 1, dilation=far), *random.choice(RATES))
+        await bench.play(make(40, 5, 5, 9, 3, 0, 0, dilation=far), 1.0, 1.0, hoard=True)
+        come = make(2, 2 * far + 2, random.choice((64, 70)), 2, 3, 0, 0, dilation=far)
+        await bench.play(come, *random.choice(RATES), p_line=random.choice((0.5, 0.02)))
 
 
 @block_test(Bench)
@@ -338,22 +357,25 @@ async def random_layers(bench: Bench) -> None:
         kernel, pool, depthwise = random.choice((1, 3)), random.randrange(10), random.random() < 0.3
         c, h, w = random.randint(1, 12), random.randint(4, 9), random.randint(4, 80)
         o = c if depthwise else random.randint(1, 4)
-        await bench.play(make(c, h, w, o, kernel, pool, depthwise), *random.choice(RATES))
+        far = random.randint(1, bench.dilation) if kernel == 3 and pool <= 4 else 1
+        arg = make(c, h, w, o, kernel, pool, depthwise, dilation=far)
+        await bench.play(arg, *random.choice(RATES))
 
 
 @sizes(
-    "sim path word rows flat",
-    test="verilator-16-16-32-1",
-    check="verilator-16-8-64-0",
-    nightly="icarus-128-128-32-1 icarus-128-64-32-1 icarus-128-8-32-0 icarus-16-16-32-1 "
-    "icarus-16-8-64-0 icarus-32-32-64-1 icarus-64-64-32-1 verilator-128-128-32-1 "
-    "verilator-128-64-32-1 verilator-128-8-32-0 verilator-32-32-64-1 "
-    "verilator-64-64-32-0",
+    "sim path word rows flat dil",
+    test="verilator-16-16-32-1-5",
+    check="verilator-16-8-64-0-8",
+    nightly="icarus-128-128-32-1-8 icarus-128-64-32-1-1 icarus-128-8-32-0-1 icarus-16-16-32-1-8 "
+    "icarus-16-8-64-0-1 icarus-32-32-64-1-3 icarus-64-64-32-1-8 verilator-128-128-32-1-8 "
+    "verilator-128-64-32-1-8 verilator-128-8-32-0-8 verilator-32-32-64-1-8 "
+    "verilator-64-64-32-0-1",
 )
-def test_tile(sim: str, path: int, word: int, rows: int, flat: int) -> None:
+def test_tile(sim: str, path: int, word: int, rows: int, flat: int, dil: int) -> None:
     sources = [f"rtl/lib/{name}.v" for name in ("ram_1r1w", "stripe_iter", "flat_*")]
     sources.append("rtl/tile/*.v")
     params = {"PATH": path, "TILE_W": word, "TILE_ROWS": rows}
     params |= {"FLAT_MAPS": 1} if flat else {}
+    params |= {"DILATION": dil} if dil > 1 else {}
     params |= {"READ": 3} if word == 8 else {}  # as in arrays of few lanes
     run_bench(sim, "tile_buffer", sources, "tb.tile.test_tile", params=params)

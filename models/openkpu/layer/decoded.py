@@ -59,7 +59,7 @@ def mode_of(arg: LayerArg) -> int:
     """MODE_* of a layer that the array computes."""
     if arg.fc:
         return FC
-    if arg.depthwise and not arg.pool_type:
+    if arg.depthwise and not arg.pool_type and arg.dilation == 1:
         return DWROW
     return TAPS if arg.depthwise or arg.kernel == 3 else CHAN
 

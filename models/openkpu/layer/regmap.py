@@ -135,6 +135,7 @@ LAYER_FIELDS: dict[str, tuple[int, int, int, bool, int]] = {
     "out32": (0, 17, 1, False, 0),
     "fp16": (0, 18, 1, False, 0),
     "fp32": (0, 19, 1, False, 0),
+    "dilation": (0, 20, 3, False, 1),
     "load_map": (0, 24, 1, False, 0),
     "store_map": (0, 25, 1, False, 0),
     "kept_weights": (0, 26, 1, False, 0),

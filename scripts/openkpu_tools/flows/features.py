@@ -43,6 +43,7 @@ SETTINGS: Mapping[str, tuple[int, ...]] = {
     "KEEP_WEIGHTS": (0, 1),
     "FP16_LANES": (0, 8),
     "FLAT_MAPS": (0, 1),
+    "DILATION": (1, 8),
     "SUM_PLANES": (0, 1),
     "GATE": (0,),
     "WEIGHT_BITS": (8, 16),

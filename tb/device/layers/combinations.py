@@ -44,6 +44,7 @@ VALUES: dict[str, Sequence[int]] = {
         ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"), (2, 3, 7, 16, 31, 33, 64)
     ),
     "out32": (0, 1, 1, 1),
+    "dilation": (1, 3, 8),
 }
 
 

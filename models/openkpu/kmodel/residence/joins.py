@@ -192,7 +192,10 @@ def _trace(
         return []
     wanted = _part(view, first, (count,))
     for place in reversed(range(before)):
-        for made in written_view(operations[place]):
+        op = operations[place]
+        if isinstance(op, Concat):
+            op = _elements(op, view.dtype)
+        for made in written_view(op):
             if not bytes_overlap(made, wanted):
                 continue
             if not made.dense or made.dtype != view.dtype or (made.start - view.start) % view.item:
@@ -201,15 +204,29 @@ def _trace(
             low, high = max(first, at), min(first + count, at + made.count)
             return [
                 *_trace(operations, place, view, first, low - first),
-                *_through(operations, place, low - at, high - low),
+                *_through(operations, place, op, low - at, high - low),
                 *_trace(operations, place, view, high, first + count - high),
             ]
     return [_Run(count)]
 
 
-def _through(operations: Sequence[Operation], place: int, at: int, count: int) -> list[_Run]:
-    """Runs of the output of the operation at ``place``, from element ``at`` on."""
-    op = operations[place]
+def _elements(op: Concat, dtype: str) -> Concat:
+    """A concatenation of bytes as one of elements of another type, where all parts are whole."""
+    item, views = np.dtype(dtype).itemsize, (op.dst, *op.sources)
+    whole = all(v.dense and v.dtype == "u1" and v.shape[-1] % item == 0 for v in views)
+    if not whole or len({len(v.shape) for v in views}) != 1 or len(op.dst.shape) != 2:
+        return op
+    dst, *sources = (
+        dataclasses.replace(v, dtype=dtype, shape=(v.shape[0], v.shape[1] // item), strides=None)
+        for v in views
+    )
+    return dataclasses.replace(op, dst=dst, sources=tuple(sources))
+
+
+def _through(
+    operations: Sequence[Operation], place: int, op: Operation, at: int, count: int
+) -> list[_Run]:
+    """Runs of the output of the operation at ``place``, which is ``op``, from element ``at`` on."""
     batches = op.dst.shape[0] if isinstance(op, Download) else getattr(op, "batches", 0)
     if batches == 1:  # a map of the KPU
         return [_Run(count, place, at)]

@@ -4,7 +4,7 @@
 A compiler has the CPU take every second pixel of a map: the KPU's map is downloaded, sliced and
 uploaded again.  A pooling task with a window of one pixel does the same inside the AI RAM, and the
 layers before and behind it become one run.  Maps that the CPU concatenates are joined likewise
-(``joins``).
+(``joins``), and dilated convolutions that were split are one layer (``dilated``).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from openkpu.configs import Config
 from openkpu.kmodel.operations.moves import StridedSlice
 from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from openkpu.kmodel.residence.dilated import dilate_next
 from openkpu.kmodel.residence.flow import (
     bytes_overlap,
     equal,
@@ -41,10 +42,10 @@ def keep_all(
 ) -> tuple[list[Program], bytes]:
     """``keep_maps`` of the programs of a file of ``size`` bytes on a device, and what lies behind
     the file."""
-    pools, rows = config.pool_lanes > 0, config.ai_ram_rows
+    ways = {"pools": config.pool_lanes > 0, "dilation": config.dilation, "rounding": rounding}
     found: list[Program] = []
     for program in programs:
-        found.append(keep_maps(program, size, pools=pools, rounding=rounding, ram_rows=rows))
+        found.append(keep_maps(program, size, ram_rows=config.ai_ram_rows, **ways))
         size += len(found[-1].tail)
     return found, b"".join(program.tail for program in found)
 
@@ -54,17 +55,23 @@ def keep_maps(
     size: int = 0,
     *,
     pools: bool = True,
+    dilation: int = 1,
     rounding: str = "nncase",
     ram_rows: int = AI_RAM_ROWS,
 ) -> Program:
     """The program with layers in place of CPU operations on maps in main memory: pooling tasks
-    for slices (if the device has ``pools``), depthwise layers for maps that were concatenated.
+    for slices (if the device has ``pools``), depthwise layers for maps that were concatenated,
+    dilated layers (as far as the device has ``dilation``) for those that were split.
 
     Layers are numbered anew: these count.  What cannot be shown to be the same stays as it is.
     ``rounding``: of the device's activation.  The tables of the new layers are ``tail`` of the
     program: they lie behind the ``size`` bytes of its file.
     """
     operations = list(program.operations)
+    at = 0
+    while at < len(operations):
+        whole = dilate_next(program, operations, at, most=dilation, ram_rows=ram_rows)
+        operations, at = (operations, at + 1) if whole is None else (whole, 0)
     at = 0
     while at < len(operations):
         joined = join_next(program, operations, at, rounding=rounding, ram_rows=ram_rows)
