@@ -18,6 +18,7 @@ rtl/cache/row_sequencer.v
 rtl/cache/unload_gate.v
 rtl/cache/weight_route.v
 rtl/control/control.v
+rtl/control/desc_ahead.v
 rtl/control/dispatcher.v
 rtl/control/error_ctrl.v
 rtl/control/fetch_ctrl.v

@@ -24,8 +24,9 @@ module openkpu_axi #(
     parameter WEIGHT_BITS     = 16,
     // channels whose parameters fit: 1024, or 2048 to hold those of the next layers, too
     parameter PARAM_CHANS     = 2048,
-    // entries of the tile buffer
+    // entries of the tile buffer; layers decoded ahead of the array: 4, 8 or 16
     parameter TILE_ROWS       = 32,
+    parameter LOOK_AHEAD      = 4,
     // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
     // windows of a pooling task divided in parallel: 1, 2, 4, 8; 0: no pooling tasks
@@ -183,6 +184,7 @@ module openkpu_axi #(
       .WBUF_ROWS(WBUF_ROWS),
       .WEIGHT_BITS(WEIGHT_BITS),
       .PARAM_CHANS(PARAM_CHANS),
+      .LOOK_AHEAD (LOOK_AHEAD),
       .TILE_ROWS(TILE_ROWS),
       .POST_SHARE(POST_SHARE),
       .POOL_LANES(POOL_LANES),

@@ -25,8 +25,9 @@ module openkpu_core #(
     // rows of the tile buffer and the weight buffer
     parameter TILE_ROWS    = 32,
     parameter WBUF_ROWS    = 1024,
-    // channels whose parameters fit
+    // channels whose parameters fit; layers decoded ahead
     parameter PARAM_CHANS  = 2048,
+    parameter LOOK_AHEAD   = 4,
     // windows of a pooling task divided in parallel
     parameter POOL_LANES   = 4,
     // products of float16 matrices in parallel; 1: weights may be kept in the AI RAM; bytes 1 to 3 of
@@ -252,6 +253,7 @@ module openkpu_core #(
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .WBUF_ROWS   (WBUF_ROWS),
       .PAR_ROWS    (PARAM_CHANS / N_Z),
+      .LOOK_AHEAD  (LOOK_AHEAD),
       .PRW         (PRW)
   ) u_weights (
       .clk(clk),

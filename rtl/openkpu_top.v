@@ -16,34 +16,32 @@ module openkpu_top #(
     // array: pixels, output channels (the reduction is nine wide)
     parameter N_Y             = 4,
     parameter N_Z             = 4,
-    // data width of the master: 32, 64 or 128
+    // data width of the master: 32, 64 or 128; 64-byte rows of the AI RAM
     parameter AHB_W           = 32,
-    // 64-byte rows of the AI RAM
     parameter AI_RAM_ROWS     = 32768,
     // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
     parameter WBUF_ROWS       = 1024,
     parameter WEIGHT_BITS     = 16,
     // channels whose parameters fit: 1024, or 2048 to hold those of the next layers, too
     parameter PARAM_CHANS     = 2048,
-    // entries of the tile buffer
+    // entries of the tile buffer; layers decoded ahead of the array: 4, 8 or 16
     parameter TILE_ROWS       = 32,
+    parameter LOOK_AHEAD      = 4,
     // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
     // windows of a pooling task divided in parallel: 1, 2, 4, 8; 0: no pooling tasks
     parameter POOL_LANES      = 4,
     // products of float16 matrices in parallel: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
-    // 1: weights may be kept in the AI RAM
+    // 1: weights may be kept in the AI RAM; narrow maps of 1x1 layers are computed as one line
     parameter KEEP_WEIGHTS    = 0,
-    // 1: narrow maps of 1x1 layers are computed as one line
     parameter FLAT_MAPS       = 0,
-    // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
+    // 1: bytes 1 to 3 of 32-bit sums leave while the array continues; 1: there are such sums
     parameter SUM_PLANES      = 0,
-    // 1: sums may be output as 32 bits (products of integer matrices); 0: no such layers
     parameter OUT32           = 1,
-    // 1: post lanes look zero points up in memories, which saves two multipliers per lane
+    // post lanes: 1: zero points from memories, which saves two multipliers per lane; bits of the wide operand of a
+    // multiplier (the other one has 18): 18, or 17 for a DSP48
     parameter POST_TABLES     = 0,
-    // bits of the wide operand of a post lane's multiplier (the other one has 18): 18, or 17 for a DSP48
     parameter MUL_BITS        = 18,
     // bytes per cycle of the memory path: 16, 32, 64 or 128
     parameter PATH            = 64,
@@ -53,9 +51,8 @@ module openkpu_top #(
     parameter BIAS_FIFO_DEPTH = 32,
     // rounding of the activation: 0 nncase, 1 v01, 2 trunc
     parameter ROUNDING        = 0,
-    // 1: operands of gated multiplications do not toggle
+    // 1: operands of gated multiplications do not toggle; 1: performance counters, 0: of inferences only
     parameter GATE            = 1,
-    // 1: performance counters; 0: only the counter of finished inferences
     parameter PERF            = 1,
     // 1: the slave accepts privileged writes only
     parameter PRIVILEGED      = 0
@@ -144,6 +141,7 @@ module openkpu_top #(
   param_check #(
       .AHB_W       (AHB_W),
       .PARAM_CHANS (PARAM_CHANS),
+      .LOOK_AHEAD  (LOOK_AHEAD),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .FLAT_MAPS   (FLAT_MAPS),
       .SUM_PLANES  (SUM_PLANES),
@@ -212,7 +210,8 @@ module openkpu_top #(
       .OUT32       (OUT32),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .FLAT_MAPS   (FLAT_MAPS),
-      .PARAM_CHANS (PARAM_CHANS)
+      .PARAM_CHANS (PARAM_CHANS),
+      .LOOK_AHEAD  (LOOK_AHEAD)
   ) u_control (
       .clk(clk),
       .rst(rst),
@@ -403,6 +402,7 @@ module openkpu_top #(
       .READ        (READ),
       .TILE_W      (TILE_W),
       .PARAM_CHANS (PARAM_CHANS),
+      .LOOK_AHEAD  (LOOK_AHEAD),
       .POOL_LANES  (POOL_LANES),
       .FP16_LANES  (FP16_LANES),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),

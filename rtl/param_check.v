@@ -14,6 +14,8 @@ module param_check #(
     // those of openkpu_top: bus width, channels of parameters
     parameter AHB_W        = 32,
     parameter PARAM_CHANS  = 2048,
+    // layers decoded ahead of the array
+    parameter LOOK_AHEAD   = 4,
     // switches: 0 or 1
     parameter KEEP_WEIGHTS = 0,
     parameter FLAT_MAPS    = 0,
@@ -30,6 +32,9 @@ module param_check #(
     end
     if (PARAM_CHANS != 1024 && PARAM_CHANS != 2048) begin : g_chans
       ILLEGAL_PARAM_CHANS_1024_OR_2048 u_illegal ();
+    end
+    if (LOOK_AHEAD != 4 && LOOK_AHEAD != 8 && LOOK_AHEAD != 16) begin : g_ahead
+      ILLEGAL_LOOK_AHEAD_4_8_16 u_illegal ();
     end
     if (KEEP_WEIGHTS != 0 && KEEP_WEIGHTS != 1) begin : g_keep
       ILLEGAL_KEEP_WEIGHTS_0_1 u_illegal ();

@@ -51,6 +51,7 @@ class Config:
     path_bytes: int
     param_chans: int
     tile_rows: int
+    look_ahead: int
     post_share: int
     pool_lanes: int
     pix_fifo_depth: int
@@ -124,6 +125,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "ahb_width": (values["ahb_width"] in BUSES, "32, 64 or 128"),
         "weight_bits": (values["weight_bits"] in (8, 16), "8 or 16"),
         "param_chans": (values["param_chans"] in (1024, 2048), "1024 or 2048"),
+        "look_ahead": (values["look_ahead"] in (4, 8, 16), "4, 8 or 16"),
         "post_share": (values["post_share"] in (1, 2, 4), "1, 2 or 4"),
         "pool_lanes": (values["pool_lanes"] in (0, 1, 2, 4, 8), "0, 1, 2, 4 or 8"),
         "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),

@@ -140,6 +140,7 @@ ILLEGAL = {
     "WEIGHT_BITS": [4, 12],
     "TILE_ROWS": [16, 48, 4096],
     "PARAM_CHANS": [512, 1025, 1536],
+    "LOOK_AHEAD": [0, 2, 6, 32],
     "POST_SHARE": [3, 8],
     "POOL_LANES": [-1, 3, 16],
     "FP16_LANES": [-4, 1, 2, 12, 128],
@@ -167,6 +168,7 @@ LEGAL = {
     "WEIGHT_BITS": [8, 16, 16],
     "TILE_ROWS": [64, 2048],
     "PARAM_CHANS": [1024],
+    "LOOK_AHEAD": [8, 16],
     "POST_SHARE": [4, 2],
     "POOL_LANES": [0, 1, 2, 8],
     "FP16_LANES": [0, 4, 64],  # beside 16 bits

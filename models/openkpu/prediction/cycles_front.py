@@ -20,7 +20,8 @@ from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.prediction.cycles_shape import POOL, Shape
 
 # layer_decode: steps of its table, besides those of the blocks
-QUEUE = 4  # layers between decoder and array, the one at work among them
+QUEUE = 4  # registers that a layer walks through between decoder and array
+QUEUE_MEMORY = 2  # cycles in the memory in front of them, which holds what look_ahead has more
 STEPS_EARLY = 15  # from the fifth word on
 STEPS = 32  # from the last word on
 STEPS_FC = 16  # more of a vector, whose length is divided
@@ -175,7 +176,7 @@ class Front:
         """Read words, tables and weights, layer by layer; True: before it continues, the caller has
         to release resources."""
         given: float = 0  # all have accepted the layer before
-        queue = QUEUE
+        queue = self.config.look_ahead
         for number, shape in enumerate(self.shapes):
             while len(self.pops) < number - queue:
                 yield self._next()
@@ -329,10 +330,11 @@ class Front:
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""
         at = self.until(self.decoded, layer)
-        queue = QUEUE  # a layer walks through as many places
+        queue = self.config.look_ahead
         if layer >= queue:
             at = max(at, self.pops[layer - queue] + 1)
-        return max(at + queue, self.pops[layer - 1] + 1 if layer else 0)
+        walk = QUEUE + (QUEUE_MEMORY if queue > QUEUE else 0)
+        return max(at + walk, self.pops[layer - 1] + 1 if layer else 0)
 
     def row(self, number: int) -> int:
         """Cycle in which a row of weights of the layer at work was complete."""

@@ -52,6 +52,7 @@ SETTINGS: Mapping[str, tuple[int, ...]] = {
     "TILE_ROWS": (32, 64, 128),
     "WBUF_ROWS": (512, 1024),
     "PARAM_CHANS": (1024, 2048),
+    "LOOK_AHEAD": (4, 16),
     "PATH": (16, 32),
     "AHB_W": (32, 64),
 }

@@ -32,6 +32,7 @@ VALUES: dict[str, Sequence[int]] = {
     "weight_bits": (8, 16, 16),
     "path_bytes": (16, 32, 64, 128, 128),
     "param_chans": (1024, 2048),
+    "look_ahead": (4, 8, 16),
     "tile_rows": (32, 64, 128, 256),
     "post_share": (1, 2, 4),
     "pool_lanes": (0, 1, 2, 4, 8),
