@@ -16,6 +16,7 @@ rtl/cache/plane_sequencer.v
 rtl/cache/result_reader.v
 rtl/cache/row_sequencer.v
 rtl/cache/unload_gate.v
+rtl/cache/weight_ring.v
 rtl/cache/weight_route.v
 rtl/control/control.v
 rtl/control/desc_ahead.v

@@ -31,8 +31,9 @@ module openkpu_apb #(
     parameter POOL_LANES      = 4,
     // products of float16 matrices in parallel: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
-    // 1: weights may be kept in the AI RAM
+    // 1: weights may be kept in the AI RAM; they may wait there
     parameter KEEP_WEIGHTS    = 0,
+    parameter WEIGHT_AHEAD    = 0,
     // 1: narrow maps of 1x1 layers are computed as one line
     parameter FLAT_MAPS       = 0,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
@@ -131,6 +132,7 @@ module openkpu_apb #(
       .POOL_LANES(POOL_LANES),
       .FP16_LANES(FP16_LANES),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WEIGHT_AHEAD(WEIGHT_AHEAD),
       .FLAT_MAPS(FLAT_MAPS),
       .SUM_PLANES(SUM_PLANES),
       .OUT32(OUT32),

@@ -5,7 +5,7 @@
 // How it works: the host port holds the registers and gives the host access to the AI RAM. The controller
 // accepts layers from the host or from a task list in storage, prefetches their weights, parameters and tables,
 // and runs them one by one. The storage port connects to the bus; the data cache holds the AI RAM and moves maps
-// between it and the bus; the core computes a layer from AI RAM to AI RAM.
+// between it and the bus; the core computes a layer from AI RAM to AI RAM. Only the AI RAM survives a flush.
 // Handshake: AMBA 2.0 AHB on both ports; irq is a level.
 `resetall
 `timescale 1ns / 1ps
@@ -27,14 +27,14 @@ module openkpu_top #(
     // entries of the tile buffer; layers decoded ahead of the array: 4, 8 or 16
     parameter TILE_ROWS       = 32,
     parameter LOOK_AHEAD      = 4,
-    // sums that share a post lane: 1, 2 or 4
+    // sums that share a post lane: 1, 2 or 4; windows of a pooling task divided in parallel: 1, 2, 4, 8, or 0: none
     parameter POST_SHARE      = 1,
-    // windows of a pooling task divided in parallel: 1, 2, 4, 8; 0: no pooling tasks
     parameter POOL_LANES      = 4,
     // products of float16 matrices in parallel: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
-    // 1: weights may be kept in the AI RAM; narrow maps of 1x1 layers are computed as one line
+    // 1: weights may be kept in the AI RAM; they may wait there; narrow maps of 1x1 layers are computed as one line
     parameter KEEP_WEIGHTS    = 0,
+    parameter WEIGHT_AHEAD    = 0,
     parameter FLAT_MAPS       = 0,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array continues; 1: there are such sums
     parameter SUM_PLANES      = 0,
@@ -43,18 +43,16 @@ module openkpu_top #(
     // multiplier (the other one has 18): 18, or 17 for a DSP48
     parameter POST_TABLES     = 0,
     parameter MUL_BITS        = 18,
-    // bytes per cycle of the memory path: 16, 32, 64 or 128
+    // bytes per cycle of the memory path: 16, 32, 64 or 128; depths of the FIFOs, in bus words
     parameter PATH            = 64,
-    // depths of the FIFOs, in bus words
     parameter PIX_FIFO_DEPTH  = 64,
     parameter WGT_FIFO_DEPTH  = 64,
     parameter BIAS_FIFO_DEPTH = 32,
-    // rounding of the activation: 0 nncase, 1 v01, 2 trunc
+    // rounding of the activation: 0 nncase, 1 v01, 2 trunc; 1: operands of gated multiplications do not toggle
     parameter ROUNDING        = 0,
-    // 1: operands of gated multiplications do not toggle; 1: performance counters, 0: of inferences only
     parameter GATE            = 1,
+    // 1: performance counters, 0: of inferences only; 1: the slave accepts privileged writes only
     parameter PERF            = 1,
-    // 1: the slave accepts privileged writes only
     parameter PRIVILEGED      = 0
 ) (
     // clock and synchronous reset
@@ -118,7 +116,7 @@ module openkpu_top #(
   wire weight_load_start, weight_load_busy, param_load_start, param_load_busy, run_start, seq_done, core_idle;
   // ---- storage port: requests and streams
   wire [`REQ_BITS-1:0] list_req, weight_req, bias_req, pixel_req, store_req;
-  wire [`BEAT_BITS-1:0] list_beat, weight_beat, bias_beat, pixel_beat;
+  wire [`BEAT_BITS-1:0] list_beat, early_beat, weight_beat, bias_beat, pixel_beat;
   wire [AHB_W-1:0] store_data;
   wire [`FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
@@ -135,7 +133,7 @@ module openkpu_top #(
   wire [`WORK_BITS-1:0] work;
   wire [20-PB:0] fill_word;
   wire [8*PATH-1:0] fill_data;
-  wire load_start, load_done, unload_start, unload_done, kept_req_valid, kept_req_ready, kept_valid, kept_ready;
+  wire load_start, load_done, unload_start, unload_done, early_valid, early_ready, kept_valid, kept_ready;
   wire fill_req, fill_gnt, writeback_req, writeback_gnt;
 
   param_check #(
@@ -143,6 +141,7 @@ module openkpu_top #(
       .PARAM_CHANS (PARAM_CHANS),
       .LOOK_AHEAD  (LOOK_AHEAD),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WEIGHT_AHEAD(WEIGHT_AHEAD),
       .FLAT_MAPS   (FLAT_MAPS),
       .SUM_PLANES  (SUM_PLANES),
       .OUT32       (OUT32),
@@ -152,12 +151,13 @@ module openkpu_top #(
   ) u_params ();
 
   host_port #(
-      .N_Y        (N_Y),
-      .N_Z        (N_Z),
-      .AHB_W      (AHB_W),
-      .AI_RAM_ROWS(AI_RAM_ROWS),
-      .PERF       (PERF),
-      .PRIVILEGED (PRIVILEGED)
+      .N_Y         (N_Y),
+      .N_Z         (N_Z),
+      .AHB_W       (AHB_W),
+      .AI_RAM_ROWS (AI_RAM_ROWS),
+      .WEIGHT_AHEAD(WEIGHT_AHEAD),
+      .PERF        (PERF),
+      .PRIVILEGED  (PRIVILEGED)
   ) u_host (
       .clk(clk),
       .rst(rst),
@@ -267,16 +267,6 @@ module openkpu_top #(
       .traffic(traffic)
   );
 
-  weight_route u_route (
-      .wanted(weight_wanted),
-      .kept(weight_kept),
-      .ready(weight_granted),
-      .bus_valid(weight_req_valid),
-      .bus_ready(weight_req_ready),
-      .kept_valid(kept_req_valid),
-      .kept_ready(kept_req_ready)
-  );
-
   storage_port #(
       .AHB_W          (AHB_W),
       .PIX_FIFO_DEPTH (PIX_FIFO_DEPTH),
@@ -317,9 +307,9 @@ module openkpu_top #(
       .weight_req_valid(weight_req_valid),
       .weight_req_ready(weight_req_ready),
       .weight_req(weight_req),
-      .weight_valid(weight_valid),
-      .weight_ready(weight_ready),
-      .weight_beat(weight_beat),
+      .weight_valid(early_valid),
+      .weight_ready(early_ready),
+      .weight_beat(early_beat),
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
@@ -344,6 +334,7 @@ module openkpu_top #(
       .AHB_W(AHB_W),
       .PATH(PATH),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WEIGHT_AHEAD(WEIGHT_AHEAD),
       .NARROW(NARROW),
       .READ(READ)
   ) u_cache (
@@ -357,9 +348,19 @@ module openkpu_top #(
       .writeback_req(writeback_req),
       .writeback(writeback),
       .writeback_gnt(writeback_gnt),
-      .kept_req_valid(kept_req_valid),
-      .kept_req_ready(kept_req_ready),
-      .kept_req(weight_req),
+      .weight_wanted(weight_wanted),
+      .weight_granted(weight_granted),
+      .weight_kept(weight_kept),
+      .weight_req(weight_req),
+      .weight_req_valid(weight_req_valid),
+      .weight_req_ready(weight_req_ready),
+      .early_valid(early_valid),
+      .early_ready(early_ready),
+      .early_beat(early_beat),
+      .weight_valid(weight_valid),
+      .weight_ready(weight_ready),
+      .weight_beat(weight_beat),
+      .spare(cfg[`CFG_SPARE]),
       .kept_valid(kept_valid),
       .kept_ready(kept_ready),
       .kept(kept),
@@ -388,7 +389,6 @@ module openkpu_top #(
       .store_done(store_done)
   );
 
-  // configuration and AI RAM survive a flush
   openkpu_core #(
       .N_Y         (N_Y),
       .N_Z         (N_Z),

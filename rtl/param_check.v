@@ -18,6 +18,7 @@ module param_check #(
     parameter LOOK_AHEAD   = 4,
     // switches: 0 or 1
     parameter KEEP_WEIGHTS = 0,
+    parameter WEIGHT_AHEAD = 0,
     parameter FLAT_MAPS    = 0,
     parameter SUM_PLANES   = 0,
     parameter OUT32        = 1,
@@ -38,6 +39,9 @@ module param_check #(
     end
     if (KEEP_WEIGHTS != 0 && KEEP_WEIGHTS != 1) begin : g_keep
       ILLEGAL_KEEP_WEIGHTS_0_1 u_illegal ();
+    end
+    if (WEIGHT_AHEAD != 0 && WEIGHT_AHEAD != 1) begin : g_ahead_weights
+      ILLEGAL_WEIGHT_AHEAD_0_1 u_illegal ();
     end
     if (FLAT_MAPS != 0 && FLAT_MAPS != 1) begin : g_flat
       ILLEGAL_FLAT_MAPS_0_1 u_illegal ();

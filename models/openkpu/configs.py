@@ -16,12 +16,21 @@ MUL_BITS = 18
 # Defaults of the RTL. Where a configuration has them, the parameter is left out: seeds of benches
 # follow the parameters.
 DEFAULTS = {
-    **dict.fromkeys(("fp16_lanes", "keep_weights", "flat_maps", "sum_planes", "post_tables"), 0),
-    **{"out32": 1, "perf": 1, "mul_bits": MUL_BITS},
+    "fp16_lanes": 0,
+    **dict.fromkeys(("keep_weights", "weight_ahead", "flat_maps", "sum_planes", "post_tables"), 0),
+    **{"out32": 1, "perf": 1, "mul_bits": MUL_BITS, "look_ahead": 4},
 }
 # may be 0: there is none
-OPTIONAL = ("pool_lanes", *(key for key in DEFAULTS if key != "mul_bits"))
-SWITCHES = ("keep_weights", "flat_maps", "sum_planes", "out32", "post_tables", "perf")
+OPTIONAL = ("pool_lanes", *(key for key in DEFAULTS if key not in ("mul_bits", "look_ahead")))
+SWITCHES = (
+    "keep_weights",
+    "weight_ahead",
+    "flat_maps",
+    "sum_planes",
+    "out32",
+    "post_tables",
+    "perf",
+)
 LEAST_FP16 = 4  # lanes
 FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
 FP16_COLUMNS = 32  # of a product of float16, at a time
@@ -51,14 +60,15 @@ class Config:
     path_bytes: int
     param_chans: int
     tile_rows: int
-    look_ahead: int
     post_share: int
     pool_lanes: int
     pix_fifo_depth: int
     wgt_fifo_depth: int
     bias_fifo_depth: int
     fp16_lanes: int = 0
+    look_ahead: int = 4
     keep_weights: int = 0
+    weight_ahead: int = 0
     flat_maps: int = 0
     sum_planes: int = 0
     out32: int = 1

@@ -145,6 +145,7 @@ ILLEGAL = {
     "POOL_LANES": [-1, 3, 16],
     "FP16_LANES": [-4, 1, 2, 12, 128],
     "KEEP_WEIGHTS": SWITCH,
+    "WEIGHT_AHEAD": SWITCH,
     "FLAT_MAPS": SWITCH,
     "SUM_PLANES": SWITCH,
     "OUT32": SWITCH,
@@ -173,6 +174,7 @@ LEGAL = {
     "POOL_LANES": [0, 1, 2, 8],
     "FP16_LANES": [0, 4, 64],  # beside 16 bits
     "KEEP_WEIGHTS": [1],
+    "WEIGHT_AHEAD": [1],
     "FLAT_MAPS": [1],
     "SUM_PLANES": [1],
     "OUT32": [0],
@@ -199,7 +201,7 @@ def test_every_parameter_has_limits() -> None:
     rows = table(section(DOCS / "integration.md", "3 Parameters"))
     assert {row[0] for row in rows} == set(LEGAL) == set(ILLEGAL)
     switches = {row[0] for row in rows if row[2] == "0, 1"}
-    assert len(switches) == 8
+    assert len(switches) == 9
     assert switches == {name for name, illegal in ILLEGAL.items() if illegal is SWITCH}
 
 

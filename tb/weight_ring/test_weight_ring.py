@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""weight_ring: bytes in order whatever the loader does, as many of them as the ring has room for."""
+"""weight_ring: bytes in order whatever the loader does, as many of them as its rows hold."""
 
 import random
 from collections import deque
@@ -29,7 +29,16 @@ def refusals(*spans: tuple[int, float]) -> Iterator[bool]:
 class Bench(BlockBench):
     """DMAC, loader and AI RAM."""
 
-    inputs = "base", "words", "in_valid", "in_beat", "out_ready", "write_gnt", "read_gnt", "read_data"
+    inputs = (
+        "base",
+        "words",
+        "in_valid",
+        "in_beat",
+        "out_ready",
+        "write_gnt",
+        "read_gnt",
+        "read_data",
+    )
 
     def __init__(self, dut) -> None:
         bus = int(dut.AHB_W.value)

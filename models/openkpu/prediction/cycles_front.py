@@ -17,6 +17,7 @@ from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, WORDS
 from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
+from openkpu.layer.layout import ROW_BYTES
 from openkpu.prediction.cycles_shape import POOL, Shape
 
 # layer_decode: steps of its table, besides those of the blocks
@@ -130,9 +131,11 @@ class Front:
         *,
         tasks: bool = False,
         inferences: int = 1,
+        spare: int = 0,
     ) -> None:
         """``tasks``: they come from a list in storage, for so many ``inferences`` in one continuous
-        run; otherwise the host pushes them."""
+        run; otherwise the host pushes them. Weights may wait in ``spare`` rows of the AI RAM."""
+        self.waiting = spare * ROW_BYTES if config.weight_ahead else 0  # bytes
         self.config, self.length, self.tasks = config, len(layers), tasks
         self.shapes = [*layers] * inferences
         self.reuse = inferences > 1 and weights_stay(config, layers)
@@ -272,7 +275,7 @@ class Front:
             return
         ready = decoded + ISSUE + 1
         load = given + 2
-        ring, params = config.wbuf_rows, config.param_chans // config.n_z
+        params = config.param_chans // config.n_z
         words = 1 if arg.depthwise else shape.on.steps  # of a channel
         total = words * arg.o_ch_num
         if shape.mode == FC or shape.arg.depthwise:  # words dealt over the banks, row by row
@@ -281,6 +284,7 @@ class Front:
         else:  # channel by channel, the last one of a group completes its rows
             span, each, parts = words, config.n_z, [words] * arg.o_ch_num
         size = shape.weight_bytes / total
+        ring = config.wbuf_rows + int(self.waiting / (size * config.n_z))  # rows
         serial = 1 if config.ahb_width > 32 or shape.bare else 4 if not shape.eight_bit else 2
         kept = ready - ISSUE + KEPT_FIRST
         gaps = REQUEST_GAP * arg.load_time / len(parts)

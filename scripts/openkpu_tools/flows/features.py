@@ -41,6 +41,7 @@ SETTINGS: Mapping[str, tuple[int, ...]] = {
     "OUT32": (0, 1),
     "PERF": (0, 1),
     "KEEP_WEIGHTS": (0, 1),
+    "WEIGHT_AHEAD": (0, 1),
     "FP16_LANES": (0, 8),
     "FLAT_MAPS": (0, 1),
     "SUM_PLANES": (0, 1),

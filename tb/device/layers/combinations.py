@@ -37,6 +37,7 @@ VALUES: dict[str, Sequence[int]] = {
     "post_share": (1, 2, 4),
     "pool_lanes": (0, 1, 2, 4, 8),
     "keep_weights": (0, 1),
+    "weight_ahead": (0, 1),
     "flat_maps": (0, 1),
     "sum_planes": (0, 1),
     "post_tables": (0, 1),
