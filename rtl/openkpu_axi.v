@@ -22,11 +22,10 @@ module openkpu_axi #(
     // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
     parameter WBUF_ROWS       = 1024,
     parameter WEIGHT_BITS     = 16,
-    // channels whose parameters fit: 1024, or 2048 to hold those of the next layers, too
+    // channels whose parameters fit: 1024 or 2048; layers decoded ahead: 4, 8 or 16; entries of the tile buffer
     parameter PARAM_CHANS     = 2048,
-    // entries of the tile buffer; layers decoded ahead of the array: 4, 8 or 16
-    parameter TILE_ROWS       = 32,
     parameter LOOK_AHEAD      = 4,
+    parameter TILE_ROWS       = 32,
     // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
     // windows of a pooling task divided in parallel: 1, 2, 4, 8; 0: no pooling tasks

@@ -25,9 +25,10 @@ module openkpu_core #(
     // rows of the tile buffer and the weight buffer
     parameter TILE_ROWS    = 32,
     parameter WBUF_ROWS    = 1024,
-    // channels whose parameters fit; layers decoded ahead
+    // channels whose parameters fit; layers decoded ahead; bits of weights that arrive in a cycle, at most
     parameter PARAM_CHANS  = 2048,
     parameter LOOK_AHEAD   = 4,
+    parameter WEIGHT_W     = AHB_W,
     // windows of a pooling task divided in parallel
     parameter POOL_LANES   = 4,
     // products of float16 matrices in parallel; 1: weights may be kept in the AI RAM; bytes 1 to 3 of
@@ -44,8 +45,7 @@ module openkpu_core #(
     parameter PATH         = 64,
     parameter READ         = 1,
     parameter TILE_W       = (PATH > 64) ? 64 : PATH,
-    // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of
-    // the path
+    // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of the path
     parameter PRW          = `PROW_BITS,
     parameter OW           = $clog2(AHB_W / 8),
     parameter CW           = OW + 1,
@@ -72,7 +72,7 @@ module openkpu_core #(
     // weight stream, stream of kept weights, bias stream
     input  wire                      weight_valid,
     output wire                      weight_ready,
-    input  wire [    `BEAT_BITS-1:0] weight_beat,
+    input  wire [    `KEPT_BITS-1:0] weight_piece,
     input  wire                      kept_valid,
     output wire                      kept_ready,
     input  wire [    `KEPT_BITS-1:0] kept,
@@ -254,6 +254,7 @@ module openkpu_core #(
       .WBUF_ROWS   (WBUF_ROWS),
       .PAR_ROWS    (PARAM_CHANS / N_Z),
       .LOOK_AHEAD  (LOOK_AHEAD),
+      .WEIGHT_W    (WEIGHT_W),
       .PRW         (PRW)
   ) u_weights (
       .clk(clk),
@@ -266,7 +267,7 @@ module openkpu_core #(
       .desc(load_desc),
       .weight_valid(weight_valid),
       .weight_ready(weight_ready),
-      .weight_beat(weight_beat),
+      .weight_piece(weight_piece),
       .kept_valid(kept_valid),
       .kept_ready(kept_ready),
       .kept(kept),

@@ -22,11 +22,10 @@ module openkpu_top #(
     // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
     parameter WBUF_ROWS       = 1024,
     parameter WEIGHT_BITS     = 16,
-    // channels whose parameters fit: 1024, or 2048 to hold those of the next layers, too
+    // channels whose parameters fit: 1024 or 2048; layers decoded ahead: 4, 8 or 16; entries of the tile buffer
     parameter PARAM_CHANS     = 2048,
-    // entries of the tile buffer; layers decoded ahead of the array: 4, 8 or 16
-    parameter TILE_ROWS       = 32,
     parameter LOOK_AHEAD      = 4,
+    parameter TILE_ROWS       = 32,
     // sums that share a post lane: 1, 2 or 4; windows of a pooling task divided in parallel: 1, 2, 4, 8, or 0: none
     parameter POST_SHARE      = 1,
     parameter POOL_LANES      = 4,
@@ -116,7 +115,7 @@ module openkpu_top #(
   wire weight_load_start, weight_load_busy, param_load_start, param_load_busy, run_start, seq_done, core_idle;
   // ---- storage port: requests and streams
   wire [`REQ_BITS-1:0] list_req, weight_req, bias_req, pixel_req, store_req;
-  wire [`BEAT_BITS-1:0] list_beat, early_beat, weight_beat, bias_beat, pixel_beat;
+  wire [`BEAT_BITS-1:0] list_beat, early_beat, bias_beat, pixel_beat;
   wire [AHB_W-1:0] store_data;
   wire [`FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
@@ -128,7 +127,7 @@ module openkpu_top #(
   // ---- data cache: maps, kept weights, words for the core
   wire [`MAP_BITS-1:0] load_map;
   wire [`UNLOAD_BITS-1:0] unload;
-  wire [`KEPT_BITS-1:0] kept;
+  wire [`KEPT_BITS-1:0] weight_piece, kept;
   wire [`ROWWRITE_BITS-1:0] writeback;
   wire [`WORK_BITS-1:0] work;
   wire [20-PB:0] fill_word;
@@ -359,7 +358,7 @@ module openkpu_top #(
       .early_beat(early_beat),
       .weight_valid(weight_valid),
       .weight_ready(weight_ready),
-      .weight_beat(weight_beat),
+      .weight_piece(weight_piece),
       .spare(cfg[`CFG_SPARE]),
       .kept_valid(kept_valid),
       .kept_ready(kept_ready),
@@ -406,6 +405,7 @@ module openkpu_top #(
       .POOL_LANES  (POOL_LANES),
       .FP16_LANES  (FP16_LANES),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WEIGHT_W    ((WEIGHT_AHEAD != 0) ? 128 : AHB_W),
       .FLAT_MAPS   (FLAT_MAPS),
       .SUM_PLANES  (SUM_PLANES),
       .POST_TABLES (POST_TABLES),
@@ -428,7 +428,7 @@ module openkpu_top #(
       .load_desc(load_desc),
       .weight_valid(weight_valid),
       .weight_ready(weight_ready),
-      .weight_beat(weight_beat),
+      .weight_piece(weight_piece),
       .kept_valid(kept_valid),
       .kept_ready(kept_ready),
       .kept(kept),

@@ -61,7 +61,7 @@ module data_cache #(
     input  wire [    `BEAT_BITS-1:0] early_beat,
     output wire                      weight_valid,
     input  wire                      weight_ready,
-    output wire [    `BEAT_BITS-1:0] weight_beat,
+    output wire [    `KEPT_BITS-1:0] weight_piece,
     input  wire [   `SPARE_BITS-1:0] spare,
     // kept weights, for the loader
     output wire                      kept_valid,
@@ -134,7 +134,7 @@ module data_cache #(
       .writeback_be(writeback[`ROWWRITE_BE]),
       .writeback_data(writeback[`ROWWRITE_DATA]),
       .writeback_gnt(writeback_gnt),
-      .load_req(load_req || early_write),
+      .load_req(load_req || early_turn),
       .load_word(load_req ? load_word : early_write_word),
       .load_be(load_be | {PATH{!load_req}}),
       .load_data(load_req ? load_data : early_data),
@@ -171,8 +171,10 @@ module data_cache #(
   );
 
   assign fill_data = rdata;
-  // a map and kept weights go before weights that wait, and use a port in a fraction of the cycles
+  // a map and kept weights go before weights that wait, and use a port in a fraction of the cycles; so does the
+  // write-back, which stops when the array has no weights
   assign load_gnt  = stored_gnt && load_req;
+  wire early_turn = early_write && !writeback_req;
 
   weight_route u_route (
       .wanted(weight_wanted),
@@ -205,7 +207,7 @@ module data_cache #(
           .in_beat   (early_beat),
           .out_valid (weight_valid),
           .out_ready (weight_ready),
-          .out_beat  (weight_beat),
+          .out_piece (weight_piece),
           .write_req (early_write),
           .write_word(early_write_word),
           .write_data(early_data),
@@ -221,8 +223,14 @@ module data_cache #(
       assign early_data = {(8 * PATH) {1'b0}};
       assign early_ready = weight_ready;
       assign weight_valid = early_valid;
-      assign weight_beat = early_beat;
-      wire unused_direct = &{1'b0, spare};
+      // a bus word, in the lower bytes
+      wire [127+AHB_W:0] data_16 = {128'd0, early_beat[`BEAT_DATA]};
+      wire [3+OW:0] off_16 = {4'd0, early_beat[`BEAT_OFF]};
+      wire [4+CW:0] count_16 = {5'd0, early_beat[`BEAT_CNT]};
+      assign weight_piece[`KEPT_DATA] = data_16[127:0];
+      assign weight_piece[`KEPT_OFF] = off_16[3:0];
+      assign weight_piece[`KEPT_CNT] = count_16[4:0];
+      wire unused_direct = &{1'b0, spare, data_16, off_16, count_16};
     end
   endgenerate
 

@@ -7,9 +7,10 @@
 // the loader has refused them for PATIENCE cycles they are *stored*: gathered to words of the AI RAM, written to
 // a ring of its rows, and read again in order, a few words ahead of the loader. When the loader has caught up,
 // bytes that do not fill a word are *drained* from the register where they were gathered, and the way is direct
-// again. The stream of weights is dense: the boundaries of requests do not matter to the loader, so none are
-// kept.
-// Handshake: beats are valid/ready on both sides; out has its bytes from byte 0 on. Requests to the AI RAM are
+// again. The loader gets a bus word a cycle, or sixteen bytes out of the AI RAM: a narrow layer needs its weights
+// faster than the bus brings them. The stream of weights is dense: the boundaries of requests do not matter to
+// the loader, so none are kept.
+// Handshake: valid/ready on both sides; a piece has its bytes from byte 0 on. Requests to the AI RAM are
 // held until granted; data follow a read by READ cycles. base and words are sampled when a word is gathered
 // while the ring is empty. rst drops everything.
 `resetall
@@ -42,7 +43,7 @@ module weight_ring #(
     input  wire [ `BEAT_BITS-1:0] in_beat,
     output wire                   out_valid,
     input  wire                   out_ready,
-    output wire [ `BEAT_BITS-1:0] out_beat,
+    output wire [ `KEPT_BITS-1:0] out_piece,
     // AI RAM: write port, read port
     output reg                    write_req,
     output wire [         AW-1:0] write_word,
@@ -55,11 +56,13 @@ module weight_ring #(
 );
 
   localparam BW = AHB_W / 8;
-  localparam PIECES = PATH / BW;
-  localparam PW = (PIECES > 1) ? $clog2(PIECES) : 1;
+  // bus words and pieces of a word
+  localparam PARTS = PATH / BW, PIECES = PATH / 16;
+  localparam PW = $clog2(PARTS), CUT_W = (PIECES > 1) ? $clog2(PIECES) : 1;
   localparam LVL_W = $clog2(3 * BW + 1), TAKE_W = $clog2(BW + 1);
-  localparam LAST_I = PIECES - 1, DEPTH = READ + 3;
+  localparam LAST_I = PARTS - 1, CUT_I = PIECES - 1, DEPTH = READ + 3;
   localparam [PW-1:0] LAST = LAST_I[PW-1:0];
+  localparam [CUT_W-1:0] LAST_CUT = CUT_I[CUT_W-1:0];
   localparam [3:0] LAST_WAIT = PATIENCE[3:0] - 4'd1;
   localparam [LVL_W-1:0] PIECE_L = BW[LVL_W-1:0];
   localparam [TAKE_W-1:0] PIECE_T = BW[TAKE_W-1:0];
@@ -115,19 +118,23 @@ module weight_ring #(
   assign got_word = on_way[READ-1];
 
   // ---- output
-  reg  [  PW-1:0] at;  // piece of the word, or of what was gathered
+  reg  [     PW-1:0] at;  // bus word of what was gathered
+  reg  [  CUT_W-1:0] piece;  // of the word
   wire            cut = store && word_there;
   wire            drained = drain && fill == at;
-  wire [AHB_W-1:0] pieces = drain ? gathered[at*AHB_W+:AHB_W] : word[at*AHB_W+:AHB_W];
+  wire [AHB_W-1:0] part = drain ? gathered[at*AHB_W+:AHB_W] : bytes;
   wire [TAKE_W-1:0] few = whole ? PIECE_T : avail[TAKE_W-1:0];
   wire out_go = out_valid && out_ready;
   wire on_path = used != {AW{1'b0}} || held != 3'd0 || write_req;
   assign out_valid = direct ? avail != {LVL_W{1'b0}} : drain ? !drained : cut;
-  assign out_beat[`BEAT_DATA] = direct ? bytes : pieces;
-  assign out_beat[`BEAT_OFF] = {OW{1'b0}};
-  assign out_beat[`BEAT_CNT] = direct ? few : PIECE_T;
+  // of sixteen bytes at most
+  wire [127+AHB_W:0] part_16 = {128'd0, part};
+  wire [4+TAKE_W:0] count_16 = {5'd0, drain ? PIECE_T : few};
+  assign out_piece[`KEPT_DATA] = store ? word[piece*128+:128] : part_16[127:0];
+  assign out_piece[`KEPT_OFF] = 4'd0;
+  assign out_piece[`KEPT_CNT] = store ? 5'd16 : count_16[4:0];
   assign take = direct ? (out_go ? few : {TAKE_W{1'b0}}) : gather ? PIECE_T : {TAKE_W{1'b0}};
-  assign cut_word = cut && out_go && at == LAST;
+  assign cut_word = cut && out_go && piece == LAST_CUT;
 
   reg  [3:0] refused;  // cycles
   wire patient = refused != LAST_WAIT;
@@ -138,6 +145,7 @@ module weight_ring #(
       refused <= 4'd0;
       fill    <= {PW{1'b0}};
       at      <= {PW{1'b0}};
+      piece   <= {CUT_W{1'b0}};
     end else begin
       refused <= !(direct && whole && !out_ready) ? 4'd0 : refused + {3'd0, patient};
       case (way)
@@ -147,7 +155,8 @@ module weight_ring #(
         default: way <= DIRECT;
       endcase
       fill <= (drained || complete) ? {PW{1'b0}} : fill + {{(PW - 1) {1'b0}}, gather};
-      at <= (drained || cut_word) ? {PW{1'b0}} : at + {{(PW - 1) {1'b0}}, !direct && out_go};
+      at <= drained ? {PW{1'b0}} : at + {{(PW - 1) {1'b0}}, drain && out_go};
+      piece <= cut_word ? {CUT_W{1'b0}} : piece + {{(CUT_W - 1) {1'b0}}, cut && out_go};
     end
   end
 
@@ -208,7 +217,7 @@ module weight_ring #(
     end
   endgenerate
 
-  wire unused = &{1'b0, places_ready, places_count, on_way_next, gathered};
+  wire unused = &{1'b0, places_ready, places_count, on_way_next, gathered, part_16, count_16};
 
 endmodule
 

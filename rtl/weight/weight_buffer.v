@@ -23,6 +23,8 @@ module weight_buffer #(
     // weights may be kept in the AI RAM; layers decoded ahead of the array
     parameter KEEP_WEIGHTS = 0,
     parameter LOOK_AHEAD   = 4,
+    // bits of weights that arrive in a cycle, at most: 32, 64 or 128
+    parameter WEIGHT_W     = AHB_W,
     // rows of the weight buffer and the parameter buffer, width of a parameter row counter
     parameter WBUF_ROWS    = 1024,
     parameter PAR_ROWS     = 2048 / N_Z,
@@ -49,7 +51,7 @@ module weight_buffer #(
     // weight stream
     input  wire                         weight_valid,
     output wire                         weight_ready,
-    input  wire [       `BEAT_BITS-1:0] weight_beat,
+    input  wire [       `KEPT_BITS-1:0] weight_piece,
     // kept weights
     input  wire                         kept_valid,
     output wire                         kept_ready,
@@ -98,6 +100,11 @@ module weight_buffer #(
   reg [PRW-1:0] prow_freed_q;
   always @(posedge clk) prow_freed_q <= rst ? {PRW{1'b0}} : prow_freed;
 
+  localparam WOW = $clog2(WEIGHT_W / 8);
+  wire [127:0] weight_data = weight_piece[`KEPT_DATA];
+  wire [3:0] weight_off = weight_piece[`KEPT_OFF];
+  wire [4:0] weight_cnt = weight_piece[`KEPT_CNT];
+
   // ---- layers that wait for a loader, beyond the one that the dispatcher offers
   localparam WAITING = LOOK_AHEAD - 4;
   wire weight_waits, weight_accepts, weight_idle, param_waits, param_accepts, param_idle, only;
@@ -136,7 +143,7 @@ module weight_buffer #(
   );
 
   weight_loader #(
-      .AHB_W       (AHB_W),
+      .AHB_W       (WEIGHT_W),
       .N_Z         (N_Z),
       .WEIGHT_BITS (WEIGHT_BITS),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
@@ -151,9 +158,9 @@ module weight_buffer #(
       .busy        (weight_busy),
       .weight_valid(weight_valid),
       .weight_ready(weight_ready),
-      .weight_data (weight_beat[`BEAT_DATA]),
-      .weight_off  (weight_beat[`BEAT_OFF]),
-      .weight_cnt  (weight_beat[`BEAT_CNT]),
+      .weight_data (weight_data[WEIGHT_W-1:0]),
+      .weight_off  (weight_off[WOW-1:0]),
+      .weight_cnt  (weight_cnt[WOW:0]),
       .kept_valid  (kept_valid),
       .kept_ready  (kept_ready),
       .kept        (kept),
@@ -273,7 +280,7 @@ module weight_buffer #(
     g_column[0].word
   };
 
-  wire unused = &{1'b0, weight_load_starved, weight_idle, param_idle};
+  wire unused = &{1'b0, weight_load_starved, weight_idle, param_idle, weight_data, weight_off, weight_cnt};
 
 endmodule
 

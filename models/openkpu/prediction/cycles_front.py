@@ -307,6 +307,8 @@ class Front:
             else:
                 due = max(ready, free - config.wgt_fifo_depth)
                 there = self.bus.read(due, cost + gaps) + ARRIVES
+            if self.waiting:  # out of the AI RAM they come faster
+                cost = size * part / KEPT_PIECE
             before = load
             constants = serial * part if arg.depthwise else serial
             load = max(load + max(part, constants), there, free + max(part, cost))
