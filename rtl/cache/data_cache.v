@@ -172,9 +172,10 @@ module data_cache #(
 
   assign fill_data = rdata;
   // a map and kept weights go before weights that wait, and use a port in a fraction of the cycles; so does the
-  // write-back, which stops when the array has no weights
+  // write-back, until the bus would stall
   assign load_gnt  = stored_gnt && load_req;
-  wire early_turn = early_write && !writeback_req;
+  wire early_late;
+  wire early_turn = early_write && (!writeback_req || early_late);
 
   weight_route u_route (
       .wanted(weight_wanted),
@@ -212,6 +213,7 @@ module data_cache #(
           .write_word(early_write_word),
           .write_data(early_data),
           .write_gnt (stored_gnt && !load_req),
+          .write_late(early_late),
           .read_req  (early_read),
           .read_word (early_read_word),
           .read_gnt  (weights_gnt && !kept_ram_req),
@@ -219,7 +221,7 @@ module data_cache #(
       );
       wire unused_ahead = &{1'b0, from, bytes};
     end else begin : g_direct
-      assign {early_write, early_read, early_write_word, early_read_word} = {(44 - 2 * PB) {1'b0}};
+      assign {early_late, early_write, early_read, early_write_word, early_read_word} = {(45 - 2 * PB) {1'b0}};
       assign early_data = {(8 * PATH) {1'b0}};
       assign early_ready = weight_ready;
       assign weight_valid = early_valid;

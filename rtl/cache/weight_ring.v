@@ -45,10 +45,12 @@ module weight_ring #(
     input  wire                   out_ready,
     output wire [ `KEPT_BITS-1:0] out_piece,
     // AI RAM: write port, read port
-    output reg                    write_req,
+    output wire                   write_req,
     output wire [         AW-1:0] write_word,
-    output reg  [     8*PATH-1:0] write_data,
+    output wire [     8*PATH-1:0] write_data,
     input  wire                   write_gnt,
+    // no room for another word until one is written: the bus will stall
+    output wire                   write_late,
     output wire                   read_req,
     output wire [         AW-1:0] read_word,
     input  wire                   read_gnt,
@@ -102,7 +104,8 @@ module weight_ring #(
   reg [AW-1:0] put, got;  // next word to write, to read
   wire full = used == size;
   wire last_piece = fill == LAST;
-  wire gather = store && whole && !(last_piece && (full || (write_req && !write_gnt)));
+  wire ready_to_write;  // room for a word
+  wire gather = store && whole && !(last_piece && (full || !ready_to_write));
   wire complete = gather && last_piece;
 
   // ---- reading
@@ -160,37 +163,52 @@ module weight_ring #(
     end
   end
 
-  always @(posedge clk) begin
-    if (gather) gathered[fill*AHB_W+:AHB_W] <= bytes;
-    if (complete) write_data <= {bytes, gathered[8*PATH-AHB_W-1:0]};
-  end
+  always @(posedge clk) if (gather) gathered[fill*AHB_W+:AHB_W] <= bytes;
 
   // ---- the ring: sampled while it is empty
   wire [AW-1:0] last_word = size - {{(AW - 1) {1'b0}}, 1'b1};
   wire write_over = write_req && write_gnt;
   always @(posedge clk) begin
     if (rst) begin
-      used      <= {AW{1'b0}};
-      there     <= {AW{1'b0}};
-      put       <= {AW{1'b0}};
-      got       <= {AW{1'b0}};
-      held      <= 3'd0;
-      on_way    <= {READ{1'b0}};
-      write_req <= 1'b0;
+      used   <= {AW{1'b0}};
+      there  <= {AW{1'b0}};
+      put    <= {AW{1'b0}};
+      got    <= {AW{1'b0}};
+      held   <= 3'd0;
+      on_way <= {READ{1'b0}};
     end else begin
-      used      <= used + {{(AW - 1) {1'b0}}, complete} - {{(AW - 1) {1'b0}}, read_gnt};
-      there     <= there + {{(AW - 1) {1'b0}}, write_over} - {{(AW - 1) {1'b0}}, read_gnt};
-      put       <= (direct || (write_over && put == last_word)) ? {AW{1'b0}} : put + {{(AW - 1) {1'b0}}, write_over};
-      got       <= (direct || (read_gnt && got == last_word)) ? {AW{1'b0}} : got + {{(AW - 1) {1'b0}}, read_gnt};
-      held      <= held + {2'd0, read_gnt} - {2'd0, cut_word};
-      on_way    <= on_way_next[READ-1:0];
-      write_req <= complete || (write_req && !write_gnt);
+      used   <= used + {{(AW - 1) {1'b0}}, complete} - {{(AW - 1) {1'b0}}, read_gnt};
+      there  <= there + {{(AW - 1) {1'b0}}, write_over} - {{(AW - 1) {1'b0}}, read_gnt};
+      put    <= (direct || (write_over && put == last_word)) ? {AW{1'b0}} : put + {{(AW - 1) {1'b0}}, write_over};
+      got    <= (direct || (read_gnt && got == last_word)) ? {AW{1'b0}} : got + {{(AW - 1) {1'b0}}, read_gnt};
+      held   <= held + {2'd0, read_gnt} - {2'd0, cut_word};
+      on_way <= on_way_next[READ-1:0];
     end
   end
   always @(posedge clk) begin
     first <= direct ? base : first;
     size  <= direct ? words : size;
   end
+
+  // words that are not written yet: the write-back and maps go before them
+  localparam WRITES = 4;
+  wire [2:0] writes;
+  assign write_late = !ready_to_write;
+  fifo_sync #(
+      .WIDTH(8 * PATH),
+      .DEPTH(WRITES)
+  ) u_writes (
+      .clk      (clk),
+      .rst      (rst),
+      .flush    (1'b0),
+      .in_valid (complete),
+      .in_ready (ready_to_write),
+      .in_data  ({bytes, gathered[8*PATH-AHB_W-1:0]}),
+      .out_valid(write_req),
+      .out_ready(write_gnt),
+      .out_data (write_data),
+      .count    (writes)
+  );
 
   // words read that are not cut up: always room, because held counts them
   wire places_ready;
@@ -217,7 +235,7 @@ module weight_ring #(
     end
   endgenerate
 
-  wire unused = &{1'b0, places_ready, places_count, on_way_next, gathered, part_16, count_16};
+  wire unused = &{1'b0, writes, places_ready, places_count, on_way_next, gathered, part_16, count_16};
 
 endmodule
 

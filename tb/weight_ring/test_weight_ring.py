@@ -13,7 +13,7 @@ from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.simrun import run_bench
 from openkpu_tb.tiers import sizes
 
-BESIDE = 2  # words on the way to the AI RAM: gathered, being written
+BESIDE = 5  # words on the way to the AI RAM: gathered, to be written
 PIECE = 16  # bytes that leave in a cycle, out of the AI RAM
 READ_AHEAD = 3  # ... out of it, more than those whose reads are under way
 
