@@ -297,7 +297,8 @@ class Front:
                     yield True
                 free = max(free, self.rows_freed[over - 1] - span)
             over = self.loaded_params + group - params
-            if over >= 0 and shape.mode != FC and not shape.bare:
+            # with spare rows weights wait for room for parameters without stopping the bus
+            if over >= 0 and shape.mode != FC and not shape.bare and not self.waiting:
                 while len(self.params_freed) <= over:
                     yield True
                 free = max(free, self.params_freed[over])
