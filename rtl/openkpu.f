@@ -16,8 +16,10 @@ rtl/cache/plane_sequencer.v
 rtl/cache/result_reader.v
 rtl/cache/row_sequencer.v
 rtl/cache/unload_gate.v
+rtl/cache/weight_ring.v
 rtl/cache/weight_route.v
 rtl/control/control.v
+rtl/control/desc_ahead.v
 rtl/control/dispatcher.v
 rtl/control/error_ctrl.v
 rtl/control/fetch_ctrl.v

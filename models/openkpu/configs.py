@@ -17,10 +17,19 @@ MOST_DILATION = 8  # pixels from one tap of a 3x3 window to the next
 # Defaults of the RTL. Where a configuration has them, the parameter is left out: seeds of benches
 # follow the parameters.
 DEFAULTS = {
-    **dict.fromkeys(("fp16_lanes", "keep_weights", "flat_maps", "sum_planes", "post_tables"), 0),
-    **{"dilation": 1, "out32": 1, "perf": 1, "mul_bits": MUL_BITS},
+    "fp16_lanes": 0,
+    **dict.fromkeys(("keep_weights", "weight_ahead", "flat_maps", "sum_planes", "post_tables"), 0),
+    **{"dilation": 1, "out32": 1, "perf": 1, "mul_bits": MUL_BITS, "look_ahead": 4},
 }
-SWITCHES = ("keep_weights", "flat_maps", "sum_planes", "out32", "post_tables", "perf")
+SWITCHES = (
+    "keep_weights",
+    "weight_ahead",
+    "flat_maps",
+    "sum_planes",
+    "out32",
+    "post_tables",
+    "perf",
+)
 LEAST_FP16 = 4  # lanes
 FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
 FP16_COLUMNS = 32  # of a product of float16, at a time
@@ -56,7 +65,9 @@ class Config:
     wgt_fifo_depth: int
     bias_fifo_depth: int
     fp16_lanes: int = 0
+    look_ahead: int = 4
     keep_weights: int = 0
+    weight_ahead: int = 0
     flat_maps: int = 0
     sum_planes: int = 0
     dilation: int = 1
@@ -129,6 +140,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "ahb_width": (values["ahb_width"] in BUSES, "32, 64 or 128"),
         "weight_bits": (values["weight_bits"] in (8, 16), "8 or 16"),
         "param_chans": (values["param_chans"] in (1024, 2048), "1024 or 2048"),
+        "look_ahead": (values["look_ahead"] in (4, 8, 16), "4, 8 or 16"),
         "post_share": (values["post_share"] in (1, 2, 4), "1, 2 or 4"),
         "pool_lanes": (values["pool_lanes"] in (0, 1, 2, 4, 8), "0, 1, 2, 4 or 8"),
         "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),

@@ -37,8 +37,9 @@ module control #(
     parameter KEEP_WEIGHTS = 0,
     parameter FLAT_MAPS    = 0,
     parameter DILATION     = 1,
-    // channels whose parameters fit
+    // channels whose parameters fit; layers decoded ahead of the array
     parameter PARAM_CHANS  = 2048,
+    parameter LOOK_AHEAD   = 4,
     // derived, not to be set: widths of a bus offset and a count
     parameter OW           = $clog2(AHB_W / 8),
     parameter CW           = OW + 1
@@ -281,9 +282,10 @@ module control #(
   );
 
   dispatcher #(
-      .N_Z      (N_Z),
-      .WBUF_ROWS(WBUF_ROWS),
-      .PAR_ROWS (PARAM_CHANS / N_Z)
+      .N_Z       (N_Z),
+      .WBUF_ROWS (WBUF_ROWS),
+      .PAR_ROWS  (PARAM_CHANS / N_Z),
+      .LOOK_AHEAD(LOOK_AHEAD)
   ) u_dispatch (
       .clk(clk),
       .rst(rst),

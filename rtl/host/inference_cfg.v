@@ -35,9 +35,10 @@ module inference_cfg #(
     input  wire [         31:0] wdata,
     output wire [         31:0] rdata,
     output reg                  hit,
-    // weight width set by the host; AI_WATCHDOG
+    // weight width set by the host; AI_WATCHDOG, AI_SPARE_ROWS
     input  wire                 eight_bit,
     input  wire [         31:0] watchdog,
+    input  wire [`SPARE_BITS-1:0] spare,
     // accepted start; soft reset; from the next cycle on, the run ends after the current inference
     input  wire                 accept,
     input  wire                 reset_now,
@@ -113,7 +114,7 @@ module inference_cfg #(
   wire        more = mode == 2'd2 && some_left;
   reg         follows;  // more, and the run is not stopped
   assign cfg = {
-    watchdog, follows, run_eight_bit, run_len, run_res, run_list, run_bias, run_wgt, taken
+    spare, watchdog, follows, run_eight_bit, run_len, run_res, run_list, run_bias, run_wgt, taken
   };
 
   // ---- writes

@@ -250,7 +250,13 @@
 `define CFG_EIGHT_BIT 170  // weights are u8
 `define CFG_MORE 171  // another inference follows; follows the registers at once
 `define CFG_WATCHDOG 203:172  // AI_WATCHDOG; follows the register at once
-`define CFG_BITS 204
+`define CFG_SPARE 234:204  // AI_SPARE_ROWS, as [spare]; follows the register at once
+`define CFG_BITS 235
+
+// Rows of the AI RAM for weights that wait.
+`define SPARE_FIRST 14:0  // first row
+`define SPARE_ROWS 30:15  // number of rows; 0: none
+`define SPARE_BITS 31
 
 // Commands of the host to the controller: pulses, and one level.
 `define HOST_START 0  // starts a task-list run

@@ -140,10 +140,12 @@ ILLEGAL = {
     "WEIGHT_BITS": [4, 12],
     "TILE_ROWS": [16, 48, 4096],
     "PARAM_CHANS": [512, 1025, 1536],
+    "LOOK_AHEAD": [0, 2, 6, 32],
     "POST_SHARE": [3, 8],
     "POOL_LANES": [-1, 3, 16],
     "FP16_LANES": [-4, 1, 2, 12, 128],
     "KEEP_WEIGHTS": SWITCH,
+    "WEIGHT_AHEAD": SWITCH,
     "FLAT_MAPS": SWITCH,
     "DILATION": [0, 9],
     "SUM_PLANES": SWITCH,
@@ -168,10 +170,12 @@ LEGAL = {
     "WEIGHT_BITS": [8, 16, 16],
     "TILE_ROWS": [64, 2048],
     "PARAM_CHANS": [1024],
+    "LOOK_AHEAD": [8, 16],
     "POST_SHARE": [4, 2],
     "POOL_LANES": [0, 1, 2, 8],
     "FP16_LANES": [0, 4, 64],  # beside 16 bits
     "KEEP_WEIGHTS": [1],
+    "WEIGHT_AHEAD": [1],
     "FLAT_MAPS": [1],
     "DILATION": [2, 8],
     "SUM_PLANES": [1],
@@ -199,7 +203,7 @@ def test_every_parameter_has_limits() -> None:
     rows = table(section(DOCS / "integration.md", "3 Parameters"))
     assert {row[0] for row in rows} == set(LEGAL) == set(ILLEGAL)
     switches = {row[0] for row in rows if row[2] == "0, 1"}
-    assert len(switches) == 8
+    assert len(switches) == 9
     assert switches == {name for name, illegal in ILLEGAL.items() if illegal is SWITCH}
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -374,3 +375,14 @@ class Program:
 
     def _error(self, op: Operation, text: str) -> KmodelError:
         return bad(self.file, op.offset, f"{op.name}: {text}")
+
+
+def layer_arguments(programs: Iterable[Program]) -> list[LayerArg]:
+    """Every layer of the programs, batch by batch."""
+    return [
+        op.argument(batch)
+        for program in programs
+        for op in program.operations
+        if isinstance(op, KpuLayer)
+        for batch in range(op.batches)
+    ]

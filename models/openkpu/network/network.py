@@ -297,6 +297,11 @@ class Network(TaskList):
         y = airam.unpack_map(ram, last.image_dst_addr, last.out_shape)
         return NetworkRun(y, results, self.words)
 
+    def spare_rows(self, ram_rows: int = AI_RAM_ROWS) -> tuple[int, int]:
+        """(first row, rows) in which no map and no kept weights lie, for AI_SPARE_ROWS."""
+        parts = [(row, kept.kept_rows(self, i)) for i, row in self.kept.items()]
+        return kept.spare_rows(self.layers, ram_rows, parts)
+
     # ----------------------------------------------------------------- storage
     def task_list(self) -> npt.NDArray[np.uint8]:
         """The layer arguments as bytes, 96 each."""

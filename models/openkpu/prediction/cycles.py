@@ -64,14 +64,16 @@ def predict_layers(
     tasks: bool = False,
     inferences: int = 1,
     to_host: bool = False,
+    spare: int = 0,
 ) -> Run:
     """Layers that run one after the other, from an idle device on.
 
     ``tasks``: as a task list from storage, for so many ``inferences`` in one continuous run;
     otherwise by the host; then ``to_host``: the last one's map leaves through the result FIFO.
+    ``spare``: rows of the AI RAM in which weights may wait.
     """
     shapes = [Shape(config, arg, eight_bit) for arg in layers]
-    front = Front(config, shapes, tasks=tasks, inferences=inferences)
+    front = Front(config, shapes, tasks=tasks, inferences=inferences, spare=spare)
     ask, free = _prefetch(shapes)
     found, after = [], 0
     start = 0  # of the layer at the earliest

@@ -17,10 +17,12 @@ from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, WORDS
 from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
+from openkpu.layer.layout import ROW_BYTES
 from openkpu.prediction.cycles_shape import POOL, Shape
 
 # layer_decode: steps of its table, besides those of the blocks
-QUEUE = 4  # layers between decoder and array, the one at work among them
+QUEUE = 4  # registers that a layer walks through between decoder and array
+QUEUE_MEMORY = 2  # cycles in the memory in front of them, which holds what look_ahead has more
 STEPS_EARLY = 15  # from the fifth word on
 STEPS = 32  # from the last word on
 STEPS_FC = 16  # more of a vector, whose length is divided
@@ -129,9 +131,11 @@ class Front:
         *,
         tasks: bool = False,
         inferences: int = 1,
+        spare: int = 0,
     ) -> None:
         """``tasks``: they come from a list in storage, for so many ``inferences`` in one continuous
-        run; otherwise the host pushes them."""
+        run; otherwise the host pushes them. Weights may wait in ``spare`` rows of the AI RAM."""
+        self.waiting = spare * ROW_BYTES if config.weight_ahead else 0  # bytes
         self.config, self.length, self.tasks = config, len(layers), tasks
         self.shapes = [*layers] * inferences
         self.reuse = inferences > 1 and weights_stay(config, layers)
@@ -175,7 +179,7 @@ class Front:
         """Read words, tables and weights, layer by layer; True: before it continues, the caller has
         to release resources."""
         given: float = 0  # all have accepted the layer before
-        queue = QUEUE
+        queue = self.config.look_ahead
         for number, shape in enumerate(self.shapes):
             while len(self.pops) < number - queue:
                 yield self._next()
@@ -271,7 +275,7 @@ class Front:
             return
         ready = decoded + ISSUE + 1
         load = given + 2
-        ring, params = config.wbuf_rows, config.param_chans // config.n_z
+        params = config.param_chans // config.n_z
         words = 1 if arg.depthwise else shape.on.steps  # of a channel
         total = words * arg.o_ch_num
         if shape.mode == FC or shape.arg.depthwise:  # words dealt over the banks, row by row
@@ -280,6 +284,7 @@ class Front:
         else:  # channel by channel, the last one of a group completes its rows
             span, each, parts = words, config.n_z, [words] * arg.o_ch_num
         size = shape.weight_bytes / total
+        ring = config.wbuf_rows + int(self.waiting / (size * config.n_z))  # rows
         serial = 1 if config.ahb_width > 32 or shape.bare else 4 if not shape.eight_bit else 2
         kept = ready - ISSUE + KEPT_FIRST
         gaps = REQUEST_GAP * arg.load_time / len(parts)
@@ -292,7 +297,8 @@ class Front:
                     yield True
                 free = max(free, self.rows_freed[over - 1] - span)
             over = self.loaded_params + group - params
-            if over >= 0 and shape.mode != FC and not shape.bare:
+            # with spare rows weights wait for room for parameters without stopping the bus
+            if over >= 0 and shape.mode != FC and not shape.bare and not self.waiting:
                 while len(self.params_freed) <= over:
                     yield True
                 free = max(free, self.params_freed[over])
@@ -302,6 +308,8 @@ class Front:
             else:
                 due = max(ready, free - config.wgt_fifo_depth)
                 there = self.bus.read(due, cost + gaps) + ARRIVES
+            if self.waiting:  # out of the AI RAM they come faster
+                cost = size * part / KEPT_PIECE
             before = load
             constants = serial * part if arg.depthwise else serial
             load = max(load + max(part, constants), there, free + max(part, cost))
@@ -329,10 +337,11 @@ class Front:
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""
         at = self.until(self.decoded, layer)
-        queue = QUEUE  # a layer walks through as many places
+        queue = self.config.look_ahead
         if layer >= queue:
             at = max(at, self.pops[layer - queue] + 1)
-        return max(at + queue, self.pops[layer - 1] + 1 if layer else 0)
+        walk = QUEUE + (QUEUE_MEMORY if queue > QUEUE else 0)
+        return max(at + walk, self.pops[layer - 1] + 1 if layer else 0)
 
     def row(self, number: int) -> int:
         """Cycle in which a row of weights of the layer at work was complete."""

@@ -102,7 +102,7 @@ def offered(job: StreamJob) -> dict[str, list[int]]:
     end = job.device.back.storage_bytes
     values |= {"AI_READ_FIRST": [0], "AI_READ_LAST": [end - 1024]}
     values |= {"AI_WRITE_FIRST": [0], "AI_WRITE_LAST": [end - 1024]}
-    values |= {"AI_LOCK": [0], "AI_WATCHDOG": [0, 1, 1 << 20]}
+    values |= {"AI_LOCK": [0], "AI_WATCHDOG": [0, 1, 1 << 20], "AI_SPARE_ROWS": [0]}
     assert set(values) == SWEPT, "a register of the table is left out"
     return values
 

@@ -62,6 +62,7 @@ async def prepare_stream(
     storage = network.storage(images, base=base, continuous=continuous, align=WIDEST)
     await device.back.load_storage(storage.base, storage.data)
     await device.bring(storage.bring, BRING)
+    await device.spare(network.spare_rows(device.back.ram_rows))
     await device.configure(storage.registers)
     await device.back.forget_perf()
     return storage
