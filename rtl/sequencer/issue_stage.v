@@ -3,9 +3,9 @@
 // issue_stage: registers an issue, for lane_ctrl and the columns, and as the tag of its sums.
 //
 // How it works: the edges of the map follow from the origin of the stripe and the layer's last line and
-// column, both in the computed grid; where a pool picks, a last line or column that is not computed is
-// never reached. With dilation an edge is as many lines or columns wide, and a stripe may lie within it.
-// loop_nest provides the ends of depthwise rows.
+// column, both in the computed grid; where a pool picks, a last line or column that is not computed is never
+// reached. With dilation an edge is as many lines or columns wide, and a stripe may lie within it. loop_nest
+// provides the ends of depthwise rows.
 // Handshake: none; valid follows go by a cycle.
 `resetall
 `timescale 1ns / 1ps

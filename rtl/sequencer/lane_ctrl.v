@@ -7,8 +7,7 @@
 // divided by the slot width. A slot is a line of a stripe, or a channel of an AI RAM row. A lane is valid
 // when column and slot are in use and its kernel module has an output channel. Left and right padding affect
 // one column each, padding above and below one line of a stripe, or the line of a row; with dilation as many
-// of them. The result is
-// registered, one cycle after the issue.
+// of them. The result is registered, one cycle after the issue.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps

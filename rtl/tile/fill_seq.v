@@ -9,9 +9,9 @@
 // current one is read; fill_addr tracks the lines within it. Of a flat layer's line only the part within the
 // stripe is valid. Of an element-wise layer's two maps, each line of the first is followed by that of the
 // second. Each word read goes to tile_scatter (fully connected: fc_flatten or fc_serial) with a note of the
-// destination of its bytes and the number of entries it completes. Of a dilated layer the lines of each tap row
-// are read one after the other. The nest runs one word ahead of the AI
-// RAM: fill_request holds the requested word.
+// destination of its bytes and the number of entries it completes. Of a dilated layer the lines of each tap
+// row are read one after the other. The nest runs one word ahead of the AI RAM: fill_request holds the
+// requested word.
 // Handshake: start with a stable descriptor, busy until the last word has been read. A word waits for room in
 // the tile buffer (fully connected: for fc_ready; taken marks a request), then for its AI RAM read (fill_req
 // until fill_gnt); the note is valid READ cycles later, with the data. With PAIR a read of a depthwise line

@@ -4,13 +4,13 @@
 //
 // How it works: a window is cut from the word, the byte before it and the word after it; it begins one byte
 // before the stripe. Tap column v sees every stride-th byte of the window from byte v on. With dilation the
-// outer tap columns see bytes further away. A 1x1 layer uses
-// the view of the middle column (for each channel in the word), a depthwise row all three. So bytes reach the
-// banks in position, whole quarters of a word at a time; bytes beyond the edges of the map are undefined, and
-// the sequencer masks them as padding. A word of a flat layer is rotated, so that each channel's part of a
-// line is in position. So is a word of a vector, which passes several times. A word waits for the next one,
-// unless it is the last of its line. Views are registered, then written; with words of 8 bytes the window is
-// registered too, because small arrays are built of slow LUTs.
+// outer tap columns see bytes further away. A 1x1 layer uses the view of the middle column (for each channel
+// in the word), a depthwise row all three. So bytes reach the banks in position, whole quarters of a word at a
+// time; bytes beyond the edges of the map are undefined, and the sequencer masks them as padding. A word of a
+// flat layer is rotated, so that each channel's part of a line is in position. So is a word of a vector, which
+// passes several times. A word waits for the next one, unless it is the last of its line. Views are
+// registered, then written; with words of 8 bytes the window is registered too, because small arrays are built
+// of slow LUTs.
 // Handshake: no back-pressure; fill_seq has reserved the room. done counts the entries completed by the bank
 // writes of the same cycle.
 `resetall

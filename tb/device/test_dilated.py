@@ -34,13 +34,15 @@ def draw(config: Config, seed: int, count: int) -> list[VectorLayer]:
         depthwise, pool = number % 4 == 3, int(rng.integers(1, 5)) if number % 3 == 2 else 0
         high, wide = (max(n, 4) if pool else n for n in (high, wide))
         c, o = (int(n) for n in rng.integers(1, 12 if wide > 64 else 24, 2))
-        sizes = {"c": c, "h": high, "w": wide, "o": c if depthwise else o}
         if number % 7 == 5:
-            layer = random_product(rng, **sizes | {"o": o}, kernel=3, dilation=far)
+            layer = random_product(rng, c=c, h=high, w=wide, o=o, kernel=3, dilation=far)
         else:
             layer = random_layer(
                 rng,
-                **sizes,
+                c=c,
+                h=high,
+                w=wide,
+                o=c if depthwise else o,
                 kernel=3,
                 pool=pool,
                 depthwise=depthwise,

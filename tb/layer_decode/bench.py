@@ -353,7 +353,10 @@ def spoil(case: Case) -> Case:
             arg = arg.replace(**{name: 1, field: min(32767, max(0, apart))})
             continue
         if random.random() < 0.1:  # of a layer that excludes dilation, or beyond the device's
-            arg = arg.replace(dilation=random.choice((2, MOST_DILATION, random.randint(1, 8))))
+            pools = {"pool_type": random.choice((4, 5, 9))}
+            beside = random.choice(({}, pools, pools, {"kernel_type": random.choice((0, 2))}))
+            far = random.choice((2, MOST_DILATION, dilation, min(8, dilation + 1)))
+            arg = arg.replace(dilation=far, **beside)
             continue
         change = random.randrange(30)
         if (

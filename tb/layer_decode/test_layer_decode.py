@@ -151,7 +151,7 @@ def test_layer_decode(sim: str, sizes: Sizes, lanes: int, keep: int, sums: int) 
     params |= {"TILE_WORD": sizes.tile_word, "AI_RAM_ROWS": sizes.ram_rows}
     params |= {"FP16": int(lanes > 0), "KEEP_WEIGHTS": keep, "FLAT_MAPS": int(sizes.flat)}
     params |= {} if sums else {"OUT32": 0}
-    params |= {"DILATION": 8 if keep else 5} if sizes.flat else {}
+    params |= {"DILATION": 5 if sizes.tile_word == 32 else 8} if sizes.flat else {}
     sources = ["rtl/control/pool_check.v", "rtl/lib/flat_lines.v", "rtl/lib/ram_1r1w_async.v"]
     sources += [f"rtl/control/layer_{name}.v" for name in PARTS]
     for module in ("test_layer_decode", "load_tests"):

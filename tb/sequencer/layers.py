@@ -103,8 +103,9 @@ class Maker:
                 words = int(kind in ("taps", "chan") and not pool and random.random() < 0.4)
                 far = kernel == 3 and kind != "rows" and pool <= MOST_DILATED_POOL
                 far = far and (kind != "stripes" or pool) and random.random() < 0.5
-                flags["dilation"] = random.randint(1, self.dilation) if far else 1
-                arg = LayerArg.make(c, h, w, o, kernel=kernel, pool=pool, out32=words, **flags)
+                far = random.randint(1, self.dilation) if far else 1
+                fields = {"kernel": kernel, "pool": pool, "out32": words, "dilation": far}
+                arg = LayerArg.make(c, h, w, o, **fields, **flags)
             except LayerError:
                 continue
             arg = arg.replace(image_dst_addr=random.randrange(1000))
