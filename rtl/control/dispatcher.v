@@ -6,8 +6,8 @@
 // parameter loader, which run ahead, and into the array's queue, in registers. Each accepts it when it is
 // free; the decoder continues when all have accepted it, so one layer more than the queue holds is fetched
 // ahead. With LOOK_AHEAD above 4 a memory in front of the registers holds the other layers, and those in front
-// of the loaders their descriptors, so that requests run ahead of the loaders too. weight_keep decides whether a stream's weights stay in the buffer; if they do, the weight loader
-// is skipped.
+// of the loaders their descriptors, so that requests run ahead of the loaders too. weight_keep decides whether
+// a stream's weights stay in the buffer; if they do, the weight loader is skipped.
 // Handshake: d and the requests are valid/ready; weight_load_start and param_load_start are asserted while
 // the busy of each is low; the queue is valid with q_pop. A layer needs some cycles to reach the head of
 // the queue: waits, not q_valid, reports whether layers remain.
