@@ -161,6 +161,9 @@ def illegal(values: Mapping[str, int]) -> str | None:
     lanes = values["n_y"] * values["n_z"]
     if values["flat_maps"] and lanes < FLAT_LANES:
         return f"flat_maps = 1, expected 0 with n_y * n_z = {lanes} lanes, fewer than {FLAT_LANES}"
+    if values["weight_ahead"] and 8 * values["path_bytes"] < 2 * values["ahb_width"]:
+        bus = values["ahb_width"]
+        return f"weight_ahead = 1, expected 0 with path_bytes below two bus words of {bus} bits"
     most = fp16_most(values)
     if values["fp16_lanes"] and not _power(values["fp16_lanes"], LEAST_FP16, most):
         lanes_of = f"0 or a power of two, {LEAST_FP16} to {most}"

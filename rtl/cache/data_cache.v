@@ -115,7 +115,7 @@ module data_cache #(
       .ROWS    (ROWS),
       .PATIENCE(PATIENCE),
       .PATH    (PATH),
-      .PIECE   ((NARROW != 0) ? 4 : PATH),
+      .PIECE   ((NARROW != 0 && WEIGHT_AHEAD == 0) ? 4 : PATH),  // weights that wait are whole words
       .READ    (READ)
   ) u_arb (
       .clk(clk),

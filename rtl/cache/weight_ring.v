@@ -60,7 +60,7 @@ module weight_ring #(
   localparam BW = AHB_W / 8;
   // bus words and pieces of a word
   localparam PARTS = PATH / BW, PIECES = PATH / 16;
-  localparam PW = $clog2(PARTS), CUT_W = (PIECES > 1) ? $clog2(PIECES) : 1;
+  localparam PW = (PARTS > 1) ? $clog2(PARTS) : 1, CUT_W = (PIECES > 1) ? $clog2(PIECES) : 1;
   localparam LVL_W = $clog2(3 * BW + 1), TAKE_W = $clog2(BW + 1);
   localparam LAST_I = PARTS - 1, CUT_I = PIECES - 1, DEPTH = READ + 3;
   localparam [PW-1:0] LAST = LAST_I[PW-1:0];

@@ -175,7 +175,7 @@ LEGAL = {
     "POOL_LANES": [0, 1, 2, 8],
     "FP16_LANES": [0, 4, 64],  # beside 16 bits
     "KEEP_WEIGHTS": [1],
-    "WEIGHT_AHEAD": [1],
+    "WEIGHT_AHEAD": [1, 1, 1, 0],  # not with one bus word of 128 bits
     "FLAT_MAPS": [1],
     "DILATION": [2, 8],
     "SUM_PLANES": [1],
@@ -240,6 +240,14 @@ def test_illegal_values(name: str) -> None:
         said = elaborate(*values(**{name: value}))
         stop = f"Unknown module type: ({STOPS.get(name, f'ILLEGAL_{name}')})"
         assert re.search(stop, said), f"{name} = {value}: {said or 'accepted'}"
+
+
+def test_a_ring_of_bus_words() -> None:
+    """Weights wait in words of the AI RAM of at least two bus words."""
+    short = {"WEIGHT_AHEAD": 1, "PATH": 16, "AHB_W": 128}
+    assert "type: ILLEGAL_PATH_BELOW_TWO_BUS_WORDS" in elaborate(*values(**short))
+    for change in ({"WEIGHT_AHEAD": 0}, {"PATH": 32}, {"AHB_W": 64}):
+        assert elaborate(*values(**short | change)) == "", change
 
 
 @pytest.mark.parametrize(("n_y", "n_z"), [(2, 64), (8, 16), (16, 8)])

@@ -386,3 +386,13 @@ def layer_arguments(programs: Iterable[Program]) -> list[LayerArg]:
         if isinstance(op, KpuLayer)
         for batch in range(op.batches)
     ]
+
+
+def moved_parts(programs: Iterable[Program]) -> list[tuple[int, int]]:
+    """(first row, rows) in the AI RAM of the maps that the CPU puts there or reads back."""
+    return [
+        (op.base, (op.src if isinstance(op, Upload) else op.dst).shape[0] * op.layout.rows)
+        for program in programs
+        for op in program.operations
+        if isinstance(op, Upload | Download)
+    ]

@@ -48,14 +48,11 @@ def free_rows(layers: Sequence[LayerArg], ram_rows: int) -> list[tuple[int, int]
     return [*found, (at, ram_rows - at)] if at < ram_rows else found
 
 
-def spare_rows(
+def unused_parts(
     layers: Sequence[LayerArg], ram_rows: int, kept: Sequence[tuple[int, int]] = ()
-) -> tuple[int, int]:
-    """(first row, rows) of the largest part of the AI RAM that neither a map of the layers nor one
-    of the ``kept`` parts (first row, rows) uses, for AI_SPARE_ROWS; (0, 0): there is none.
-
-    The register holds at most 32,767 rows, and a word of two rows begins at an even one.
-    """
+) -> list[tuple[int, int]]:
+    """(first row, rows) of each part of the AI RAM that neither a map of the layers nor one of the
+    ``kept`` parts (first row, rows) uses."""
     free = []
     for first, rows in free_rows(layers, ram_rows):
         at = first
@@ -64,6 +61,17 @@ def spare_rows(
                 free.append((at, begin - at))
                 at = begin + count
         free.append((at, first + rows - at))
+    return [part for part in free if part[1] > 0]
+
+
+def spare_rows(
+    layers: Sequence[LayerArg], ram_rows: int, kept: Sequence[tuple[int, int]] = ()
+) -> tuple[int, int]:
+    """(first row, rows) of the largest of the ``unused_parts``, for AI_SPARE_ROWS; (0, 0): none.
+
+    The register holds at most 32,767 rows, and a word of two rows begins at an even one.
+    """
+    free = unused_parts(layers, ram_rows, kept)
     even = [(at + at % 2, min(SPARE_MOST, count - at % 2)) for at, count in free]
     found = max(even, key=lambda part: part[1], default=(0, 0))
     return found if found[1] > 0 else (0, 0)

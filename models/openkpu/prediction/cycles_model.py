@@ -24,6 +24,7 @@ from openkpu.kmodel.program import (
     Upload,
     View,
     layer_arguments,
+    moved_parts,
 )
 from openkpu.kmodel.residence.map_plan import MapPlan
 from openkpu.kmodel.residence.resident import keep_all
@@ -245,7 +246,7 @@ def predict_model(
             raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
     if maps == "dma":
         programs, _ = keep_all(programs, size, config)
-    _, spare = spare_rows(layer_arguments(programs), config.ai_ram_rows)
+    _, spare = spare_rows(layer_arguments(programs), config.ai_ram_rows, moved_parts(programs))
     model = _Model(config, via, maps == "dma", spare)
     for program in programs:
         model.program(program)

@@ -47,6 +47,7 @@ from openkpu.layer.vectors import VectorLayer
 from openkpu.network import kept
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
+from openkpu_tb.device.spare import draw_spare
 from openkpu_tb.runs import graph_items
 from openkpu_tb.runs.random_cases import IMAGES, SLACK, TIMES
 from openkpu_tb.runs.requests import RandomCase
@@ -192,7 +193,13 @@ def _case(
     shown += f"; and {len(network.layers) - SHOWN} more" * (len(network.layers) > SHOWN)
     shown += f"; weights of {sorted(network.kept)} kept" if network.kept else ""
     title = f"{title} {shown}, {way}" + (", disturbed" if disturb else "")
-    return RandomCase(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
+    case = RandomCase(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
+    if config.weight_ahead:  # with numbers of its own, so that other builds have the same items
+        unused = kept.unused_parts(network.layers, config.ai_ram_rows, network.kept_parts())
+        own = np.random.default_rng([seed, 1])
+        case.spare = draw_spare(own, unused, config.ai_ram_rows)
+        case.title += f", {case.spare}"
+    return case
 
 
 def _any_kind(rng: np.random.Generator, way: str) -> str:

@@ -178,6 +178,7 @@ class MovedNetworkSequence(NetworkSequence):
         storage = network.storage(images, base=base, continuous=continuous, align=WIDEST)
         storage = scattered(self.rng, network, storage)
         await back.load_storage(storage.base, storage.data)
+        await self.spare(network.layers)
         await self.device.configure(storage.registers)
         return storage
 
