@@ -126,19 +126,20 @@ module openkpu_top #(
   wire [`FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
   wire [`WAITING_BITS-1:0] waiting;
-  wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready;
+  wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready, pixel_share;
   wire weight_req_valid, weight_req_ready, weight_valid, weight_ready, weight_wanted, weight_kept, weight_granted;
   wire bias_req_valid, bias_req_ready, bias_valid, bias_ready, bus_err, flush, give_up;
   wire store_req_valid, store_req_ready, store_valid, store_ready, store_done, pixel_valid, pixel_ready;
   // ---- data cache: maps, kept weights, words for the core
-  wire [`MAP_BITS-1:0] load_map;
+  wire [`LOAD_BITS-1:0] load;
   wire [`UNLOAD_BITS-1:0] unload;
   wire [`KEPT_BITS-1:0] kept;
   wire [`ROWWRITE_BITS-1:0] writeback;
   wire [`WORK_BITS-1:0] work;
   wire [20-PB:0] fill_word;
   wire [8*PATH-1:0] fill_data;
-  wire load_start, load_done, unload_start, unload_done, kept_req_valid, kept_req_ready, kept_valid, kept_ready;
+  wire load_start, load_band, load_done, unload_start, unload_done;
+  wire kept_req_valid, kept_req_ready, kept_valid, kept_ready;
   wire fill_req, fill_gnt, writeback_req, writeback_gnt;
 
   param_check #(
@@ -253,8 +254,10 @@ module openkpu_top #(
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .pixel_share(pixel_share),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done),
       .unload_start(unload_start),
       .unload(unload),
@@ -324,6 +327,7 @@ module openkpu_top #(
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .pixel_share(pixel_share),
       .pixel_valid(pixel_valid),
       .pixel_ready(pixel_ready),
       .pixel_beat(pixel_beat),
@@ -369,7 +373,8 @@ module openkpu_top #(
       .window_ack(window_ack),
       .window_rdata(window_rdata),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done),
       .pixel_valid(pixel_valid),
       .pixel_ready(pixel_ready),

@@ -89,8 +89,10 @@ module control #(
     output wire                     pixel_req_valid,
     input  wire                     pixel_req_ready,
     output wire [    `REQ_BITS-1:0] pixel_req,
+    output reg                      pixel_share,
     output wire                     load_start,
-    output wire [    `MAP_BITS-1:0] load_map,
+    output wire [   `LOAD_BITS-1:0] load,
+    input  wire                     load_band,
     input  wire                     load_done,
     // results: unload of a map
     output wire                     unload_start,
@@ -124,9 +126,9 @@ module control #(
   wire [7:0] dec_err_code;
   // ---- dispatcher
   wire [9:0] next_index;
-  wire d_ready, q_valid, layers_wait, layers_move, first_out;
+  wire d_ready, loaded, q_valid, layers_wait, layers_move, first_out;
   // ---- prefetch_ctrl
-  wire pix_ready, npix_take, pix_ask, pix_loading, fc_reached;
+  wire pix_ready, npix_take, pix_ask, pix_loading, pixel_bands, fc_reached;
   // ---- layer_runner
   wire q_pop, pix_take, idle, inf_over, calc_done, inf_done, inf_kept, layer_done, inf_next;
   wire runs, waits_pixels, waits_output, keep, reuse;
@@ -303,6 +305,7 @@ module control #(
       .weight_load_busy(weight_load_busy),
       .param_load_start(param_load_start),
       .param_load_busy(param_load_busy),
+      .loaded(loaded),
       .q_valid(q_valid),
       .waits(layers_wait),
       .moves(layers_move),
@@ -316,6 +319,9 @@ module control #(
       .keep(keep),
       .reuse(reuse)
   );
+
+  // a layer that begins with part of its map needs its first weights as well
+  always @(posedge clk) pixel_share <= pixel_bands && !loaded && !rst;
 
   prefetch_ctrl u_prefetch (
       .clk(clk),
@@ -342,8 +348,10 @@ module control #(
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .pixel_bands(pixel_bands),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done)
   );
 

@@ -47,6 +47,8 @@ module dispatcher #(
     input  wire                  weight_load_busy,
     output wire                  param_load_start,
     input  wire                  param_load_busy,
+    // weights and tables of the layer at the head of the queue are there
+    output wire                  loaded,
     // queue for the array: the layer at its head (zeros without one), its index in the next cycle
     output wire                  q_valid,
     output wire [`DESC_BITS-1:0] desc,
@@ -92,6 +94,14 @@ module dispatcher #(
       param_taken  <= param_taken || give_param;
       queue_taken  <= queue_taken || give_queue;
     end
+  end
+
+  // layers in the queue that all have accepted: the loaders are done with all but the last of them
+  reg [2:0] held;
+  assign loaded = held[2:1] != 2'd0 || (held[0] && !weight_load_busy && !param_load_busy);
+  always @(posedge clk) begin
+    if (rst || flush) held <= 3'd0;
+    else held <= (given == q_pop) ? held : given ? held + 3'd1 : held - 3'd1;
   end
 
   wire [`DESC_BITS-1:0] next_desc;
