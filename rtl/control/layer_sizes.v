@@ -30,7 +30,7 @@ module layer_sizes #(
     input  wire        whole_map,
     // layer: channels are reduced by nines, fully connected, depthwise, four planes per channel, product of
     // float16 (with float32 results), pool_type, channels (many: more than 9216 inputs), widths, lines of
-    // input and output
+    // input and output; its map arrives while it computes, and none leaves
     input  wire        chan,
     input  wire        fc,
     input  wire        dw,

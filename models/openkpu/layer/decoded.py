@@ -60,13 +60,18 @@ def pitch_code(width: int) -> int:
     return 0 if width <= 16 else 1 if width <= 32 else 2
 
 
+def lines_of_band(width: int) -> int:
+    """Lines of a band of a map of this width."""
+    return next((n for n in BAND_LINES if n * width >= BAND_BYTES), BAND_LINES[-1])
+
+
 def band_lines(arg: LayerArg) -> int:
     """Lines of a band of a map that comes from storage: as few as have 64 bytes of a channel, or
     eight (docs/architecture.md 3). 0: the map comes whole, because it has no more lines, or its
     layer is no convolution."""
     if arg.fc or arg.depthwise or arg.pool_task or arg.fp16:
         return 0
-    lines = next((n for n in BAND_LINES if n * arg.i_row_wid >= BAND_BYTES), BAND_LINES[-1])
+    lines = lines_of_band(arg.i_row_wid)
     return lines if arg.i_col_high > lines else 0
 
 
