@@ -34,8 +34,8 @@ rtl/control/layer_sizes.v
 rtl/control/layer_steps.v
 rtl/control/list_check.v
 rtl/control/list_reader.v
+rtl/control/pixel_bands.v
 rtl/control/pixel_ctrl.v
-rtl/control/pixel_lines.v
 rtl/control/pool_check.v
 rtl/control/prefetch_ctrl.v
 rtl/control/run_state.v

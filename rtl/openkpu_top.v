@@ -92,9 +92,8 @@ module openkpu_top #(
   localparam PRW = `PROW_BITS, OW = $clog2(AHB_W / 8), CW = OW + 1, PB = $clog2(PATH);
   // tile buffer: bytes per cycle, those of a depthwise layer and at least 8; a word has at most 64 bytes
   localparam integer LANES = N_Y * N_Z, TILE_MIN = (LANES < 8) ? 8 : LANES;
-  localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH;
-  localparam integer TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
-  // few lanes: maps move in pieces of four bytes, and the AI RAM has registers on both sides
+  localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH, TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
+  // few lanes: maps move in pieces of four bytes; the AI RAM has registers on both sides
   localparam integer NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16) ? 1 : 0, READ = (NARROW != 0) ? 3 : 1;
   // ---- host port, control, storage port: configuration, layer words, results, window; layers; requests, streams
   wire [`CFG_BITS-1:0] cfg;
@@ -117,19 +116,19 @@ module openkpu_top #(
   wire [`FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
   wire [`WAITING_BITS-1:0] waiting;
-  wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready;
+  wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready, pixel_share;
   wire weight_req_valid, weight_req_ready, weight_valid, weight_ready, weight_wanted, weight_kept, weight_granted;
   wire bias_req_valid, bias_req_ready, bias_valid, bias_ready, bus_err, flush, give_up;
   wire store_req_valid, store_req_ready, store_valid, store_ready, store_done, pixel_valid, pixel_ready;
   // ---- data cache: maps, weights, words for the core
-  wire [`MAP_BITS-1:0] load_map;
+  wire [`LOAD_BITS-1:0] load;
   wire [`UNLOAD_BITS-1:0] unload;
   wire [`KEPT_BITS-1:0] weight_piece, kept;
   wire [`ROWWRITE_BITS-1:0] writeback;
   wire [`WORK_BITS-1:0] work;
   wire [20-PB:0] fill_word;
   wire [8*PATH-1:0] fill_data;
-  wire load_start, load_done, unload_start, unload_done, early_valid, early_ready, kept_valid, kept_ready;
+  wire load_start, load_band, load_done, unload_start, unload_done, early_valid, early_ready, kept_valid, kept_ready;
   wire fill_req, fill_gnt, writeback_req, writeback_gnt;
 
   param_check #(
@@ -146,7 +145,6 @@ module openkpu_top #(
       .PERF        (PERF),
       .PRIVILEGED  (PRIVILEGED)
   ) u_params ();
-
   host_port #(
       .N_Y         (N_Y),
       .N_Z         (N_Z),
@@ -192,7 +190,6 @@ module openkpu_top #(
       .traffic(traffic),
       .work(work)
   );
-
   control #(
       .AHB_W       (AHB_W),
       .N_Y         (N_Y),
@@ -250,13 +247,16 @@ module openkpu_top #(
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .pixel_share(pixel_share),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done),
       .unload_start(unload_start),
       .unload(unload),
       .unload_done(unload_done),
       .moves(work[`WORK_MOVES]),
+      .starves(!work[`WORK_ISSUED] && !work[`WORK_WAIT_TILE]),
       .bus_err(bus_err),
       .bus_fault(bus_fault),
       .waiting(waiting),
@@ -264,7 +264,6 @@ module openkpu_top #(
       .give_up(give_up),
       .traffic(traffic)
   );
-
   storage_port #(
       .AHB_W          (AHB_W),
       .PIX_FIFO_DEPTH (PIX_FIFO_DEPTH),
@@ -311,6 +310,7 @@ module openkpu_top #(
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .pixel_share(pixel_share),
       .pixel_valid(pixel_valid),
       .pixel_ready(pixel_ready),
       .pixel_beat(pixel_beat),
@@ -326,7 +326,6 @@ module openkpu_top #(
       .waiting(waiting),
       .traffic(traffic)
   );
-
   data_cache #(
       .ROWS(AI_RAM_ROWS),
       .AHB_W(AHB_W),
@@ -367,7 +366,8 @@ module openkpu_top #(
       .window_ack(window_ack),
       .window_rdata(window_rdata),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done),
       .pixel_valid(pixel_valid),
       .pixel_ready(pixel_ready),

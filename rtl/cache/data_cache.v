@@ -72,9 +72,10 @@ module data_cache #(
     input  wire [  `WINDOW_BITS-1:0] window,
     output wire                      window_ack,
     output wire [              31:0] window_rdata,
-    // load: map, pixel stream
+    // load: map, a band has arrived; pixel stream
     input  wire                      load_start,
-    input  wire [     `MAP_BITS-1:0] load_map,
+    input  wire [    `LOAD_BITS-1:0] load,
+    output wire                      load_band,
     output wire                      load_done,
     input  wire                      pixel_valid,
     output wire                      pixel_ready,
@@ -275,8 +276,9 @@ module data_cache #(
       .rst(rst),
       .stop(stop),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
       .load_busy(load_busy),
+      .load_band(load_band),
       .load_done(load_done),
       .pixel_valid(pixel_valid),
       .pixel_ready(pixel_ready),

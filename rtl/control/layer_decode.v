@@ -223,6 +223,7 @@ module layer_decode #(
       .dw       (dw),
       .out32    (out32),
       .fp16     (fp16),
+      .arrives  (moves[`MOVES_LOAD] && !moves[`MOVES_STORE]),
       .pool_type(pool_type),
       .n_c      (n_c),
       .many     (many),

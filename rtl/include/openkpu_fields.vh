@@ -104,11 +104,10 @@
 `define SHAPE_W 24:14  // width
 `define SHAPE_H 34:25  // lines
 `define SHAPE_SRC 49:35  // first AI RAM row
-`define SHAPE_IRL 54:50  // rows per line
-`define SHAPE_ICS 68:55  // rows per channel group
-`define SHAPE_INB 90:69  // bytes
-`define SHAPE_BY_LINES 91  // it is read line by line, and the layer starts once the first lines have arrived
-`define SHAPE_BITS 92
+`define SHAPE_ICS 63:50  // rows per channel group
+`define SHAPE_INB 85:64  // bytes
+`define SHAPE_BANDS 86  // it may come in bands of lines: the layer starts once the first one has arrived
+`define SHAPE_BITS 87
 
 // Window of a pooling task.
 `define PTASK_KIND 2:0  // 1 maximum, 2 minimum, 3 average with the padding, 4 average of the map's pixels
@@ -135,7 +134,8 @@
 `define REQ_ADDR (0)+:(32)  // first byte
 `define REQ_LEN (32)+:(24)  // bytes
 `define REQ_OWNER (56)+:(`OWNER_BITS)  // requester
-`define REQ_BITS (56+`OWNER_BITS)
+`define REQ_BEYOND (56+`OWNER_BITS)  // the first byte lies beyond the last address
+`define REQ_BITS (57+`OWNER_BITS)
 
 // Piece of weights kept in the AI RAM.
 `define KEPT_DATA 127:0  // 16 bytes
@@ -199,6 +199,12 @@
 `define MAP_HEIGHT_M1 37:29  // lines - 1
 `define MAP_WIDTH_M1 47:38  // pixels of a line - 1
 `define MAP_BITS 48
+
+// Input map loaded into the AI RAM.
+`define LOAD_MAP (0)+:(`MAP_BITS)  // the map
+`define LOAD_APART (`MAP_BITS)+:(14)  // rows from one channel group to the next
+`define LOAD_BAND (14+`MAP_BITS)+:(4)  // lines of a band, 1, 2, 4 or 8, fewer than the map has; 0: the map is one band
+`define LOAD_BITS (18+`MAP_BITS)
 
 // Output map unloaded from the AI RAM.
 `define UNLOAD_MAP (0)+:(`MAP_BITS)  // the map

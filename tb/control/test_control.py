@@ -7,6 +7,7 @@ import pytest
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import ERROR_CODES, LayerArg
+from openkpu.layer.decoded import band_lines
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import touches
 from openkpu_tb.core.pipeline_bench import reset
@@ -50,6 +51,26 @@ async def begin(dut) -> Neighbours:
         field = getattr(n.dut, f"waiting_{name}")
         field.value = random.getrandbits(len(field))
     return n
+
+
+def map_requests(arg: LayerArg, address: int) -> list[dict[str, int]]:
+    """Requests of a layer's map in storage (docs/architecture.md 3): one for the whole, or for the
+    lines of a band of a channel each."""
+    c, h, w = arg.in_shape
+    band = band_lines(arg)
+    parts = [(c * h * w, 0)]
+    if band:
+        order = [(y, i) for y in range(0, h, band) for i in range(c)]
+        parts = [(min(band, h - y) * w, (i * h + y) * w) for y, i in order]
+    places = [(length, divmod(address + at, 1 << 32)) for length, at in parts]
+    return [{"address": at, "length": length, "beyond": beyond} for length, (beyond, at) in places]
+
+
+def map_load(arg: LayerArg) -> dict[str, int]:
+    """Its load, as the pixel writer gets it."""
+    c, h, w = arg.in_shape
+    found = {"base": arg.image_src_addr, "chans_m1": c - 1, "height_m1": h - 1, "width_m1": w - 1}
+    return found | {"apart": arg.in_layout.channel_rows, "band": band_lines(arg)}
 
 
 def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
@@ -192,19 +213,15 @@ class Network:
             assert e.info["waddr"] == base
             for field, offset in (("baddr", arg.bwsx_base_addr), ("aaddr", arg.active_addr)):
                 assert e.info[field] == (offset + self.config["bias_adr"]) & 0xFFFFFFFF
-        c, h, w = self.layers[0].in_shape
         o, oh, ow = self.layers[-1].out_shape
         addresses = self.addresses[:inferences]
         asked = [e.info for e in n.kinds("pixel_req")]
-        pixels = [(i["address"], i["length"], i["layer"], i["inf"]) for i in asked]
-        assert pixels == [(a, c * h * w, 0, k % 2) for k, (a, _) in enumerate(addresses)]
-        for e in n.kinds("pixels"):
-            assert (e.info["chans_m1"], e.info["height_m1"], e.info["width_m1"]) == (
-                c - 1,
-                h - 1,
-                w - 1,
-            )
-            assert e.info["base"] == self.layers[0].image_src_addr
+        assert asked == [
+            {**request, "layer": 0, "inf": k % 2}
+            for k, (address, _) in enumerate(addresses)
+            for request in map_requests(self.layers[0], address)
+        ]
+        assert all(e.info == map_load(self.layers[0]) for e in n.kinds("pixels"))
         for e, (_, address) in zip(n.kinds("result"), addresses, strict=True):
             names = ("address", "base", "chans_m1", "height_m1", "width_m1")
             want = address, self.layers[-1].image_dst_addr, o - 1, oh - 1, ow - 1
@@ -213,7 +230,7 @@ class Network:
         assert all(e.info["dest"] == 1 for e in n.kinds("result"))
         whose = [(e.info["layer"], e.info["inf"]) for e in n.kinds("result")]
         assert whose == [(count - 1, k % 2) for k in range(inferences)]
-        lists = {"address": self.config["list_adr"], "length": 96 * count, "layer": 0}
+        lists = {"address": self.config["list_adr"], "length": 96 * count, "layer": 0, "beyond": 0}
         for k, e in enumerate(n.kinds("list_req")):
             assert e.info == lists | {"inf": k % 2}
         assert not n.kinds("ev_calc_done", "ev_err")
@@ -303,7 +320,8 @@ def check_prefetch(net: Network, inferences: int) -> int:
     place = layers[0].image_src_addr, layers[0].image_src_addr + layers[0].in_layout.rows
     users = [i for i, arg in enumerate(layers) if i == 0 or touches(arg, place)]
     dense = [i for i, arg in enumerate(layers) if arg.fc]
-    runs, asked, written = n.kinds("run"), n.kinds("pixel_req"), n.kinds("pixels")
+    runs, written = n.kinds("run"), n.kinds("pixels")
+    asked = n.kinds("pixel_req")[:: len(map_requests(layers[0], 0))]  # the first ones
     ends, bounds = n.kinds("ev_inf_done"), n.kinds("first_out")
     latched = [e.cycle for e in n.kinds("npix_take")]
     early = 0

@@ -11,6 +11,7 @@ from collections import deque
 import numpy as np
 from cocotb.triggers import ClockCycles, RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.decoded import DWROW, FC, Sizes
@@ -123,13 +124,14 @@ class Bench(BlockBench):
         hoard: bool = False,
         single: bool = False,
         p_line: float = 0.0,
+        at_once: int = 1,
         flat: bool = False,
     ) -> None:
         """Run the fill of a layer with random input; check every entry twice. Bounded.
 
         ``hoard``: nothing is released until the fill has come to a stop, then some entries, with
-        ``single`` one, until it stops again. ``p_line``: lines of the map, which is wider than 32
-        pixels, come one by one with this chance in a cycle.
+        ``single`` one, until it stops again. ``p_line``: lines of the map come with this chance in
+        a cycle, so many at once.
         """
         dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
         arg = arg.replace(in_xor=random.getrandbits(1))
@@ -189,11 +191,13 @@ class Bench(BlockBench):
             for entry, word in now:
                 self.read(begin + entry, word)
             if there < d["h"] and random.random() < p_line:
-                for chan in range(d["c"]):
-                    at = 64 * (d["src"] + (chan * d["h"] + there) * d["irl"])
-                    ram[at : at + 64 * d["irl"]] = whole[at : at + 64 * d["irl"]]
-                there += 1
-                dut.lines_there.value = there
+                count = min(at_once, d["h"] - there)
+                for group in range(ceil_div(d["c"], 4 >> d["ip"])):  # channels that share rows
+                    at = 64 * (d["src"] + group * d["ics"] + there * d["irl"])
+                    part = slice(at, at + 64 * d["irl"] * count)
+                    ram[part] = whole[part]
+                there += count
+                dut.lines_there.value = LINES if there == d["h"] else there
             dut.fill_gnt.value = int(random.random() < p_gnt)
             await RisingEdge(dut.clk)
             for entry, word in looks:
@@ -314,9 +318,18 @@ async def lines_that_come(bench: Bench) -> None:
     """Stripes wait for their lines, and for those around them; the last ones for all."""
     cases = [(2, 9, 64, 2, 3, 0, 0), (3, 7, 70, 2, 3, 5, 0), (1, 8, 130, 1, 3, 7, 0)]
     cases += [(2, 8, 40, 2, 1, 0, 0), (2, 6, 65, 2, 3, 8, 0), (2, 4, 64, 2, 3, 0, 1)]
+    # narrow: channels share rows, lines a stripe
+    cases += [(9, 13, 16, 2, 3, 0, 0), (3, 10, 30, 2, 3, 5, 0), (11, 11, 7, 2, 1, 0, 0)]
+    cases += [(20, 9, 14, 9, 1, 7, 0), (5, 12, 28, 2, 1, 0, 0), (4, 17, 8, 2, 3, 1, 0)]
     for case in cases:
-        for p_line in (0.5, 0.02):
-            await bench.play(make(*case), *random.choice(RATES), p_line=p_line)
+        for p_line, at_once in ((0.5, 1), (0.02, 1), (0.1, 4), (0.02, 8)):
+            lines = {"p_line": p_line, "at_once": at_once}
+            await bench.play(make(*case), *random.choice(RATES), **lines)
+    for h, w, o in ((9, 7, 3), (33, 13, 9), (20, 15, 2), (70, 1, 2)):
+        for p_line in (0.3, 0.02):
+            lines = {"p_line": p_line, "at_once": 8}
+            arg = make(20, h, w, o, 1, 0, 0)
+            await bench.play(arg, *random.choice(RATES), **lines, flat=bench.flat)
 
 
 @block_test(Bench)

@@ -41,6 +41,7 @@ ISSUE = 7  # from a request to its first word on an idle bus: channel, arbiter, 
 ARRIVES = 6  # from a word on the bus to its use: address and data phase, FIFO, gearbox
 STORE_ISSUE = 12  # from the read of a map's piece in the AI RAM to its word on the bus
 LOADED = 5  # from the last word of a layer's weights to the loader's being free
+TURNS = 0.5  # share of a map that comes in bands, while the first reads of its layer do
 REQUEST_GAP = 3  # cycles of the bus that a request costs besides its words
 KEPT_FIRST = 6  # from the request of kept weights to the first of them
 KEPT_PIECE = 16  # bytes of kept weights that come in a cycle
@@ -72,14 +73,15 @@ class Bus:
 
     def __init__(self) -> None:
         self.now = 0.0  # the next word of the reads, at the earliest
-        self.loads: list[tuple[float, float, float]] = []  # maps that come: from, to, share
+        # maps and tables that come: from, to, share; the layer that takes turns with its map
+        self.loads: list[tuple[float, float, float, int | None]] = []
         self.busy = 0.0  # ... since when there is one in each cycle
         self.ends = [0.0, 0.0]  # ... of maps, of tables
         self.store_end = 0.0  # a map that leaves has its turns up to there
         self.store_share = 1.0  # ... of the bus, without other requests
 
-    def read(self, ready: float, words: float) -> float:
-        """Words that are due in a cycle: the cycle after the last one."""
+    def read(self, ready: float, words: float, layer: int | None = None) -> float:
+        """Words that are due in a cycle, of a layer's weights: the cycle after the last one."""
         now = max(self.now, ready)
         self.busy = now if ready > self.now else self.busy
         self.loads = [load for load in self.loads if load[1] > now]
@@ -87,13 +89,17 @@ class Bus:
             turns = min(words, self.store_end - now)
             self.store_end += turns * max(0.0, 2 * self.store_share - 1)
             words += turns / max(0.5, 1 - self.store_share) - turns
-        self.now = self._beside(now, words)
+        self.now = self._beside(now, words, layer)
         return self.now
 
-    def _beside(self, now: float, words: float) -> float:
-        """The cycle after so many words, beside the maps that come."""
+    def _beside(self, now: float, words: float, layer: int | None = None) -> float:
+        """The cycle after so many words of a layer, beside the maps that come."""
         while edges := [at for load in self.loads for at in load[:2] if at > now]:
-            left = 1 - sum(share for first, end, share in self.loads if first <= now < end)
+            left = 1 - sum(
+                share if turns is None or turns != layer else min(share, TURNS)
+                for first, end, share, turns in self.loads
+                if first <= now < end
+            )
             room = max(0, left) * (min(edges) - now)
             if room >= words:
                 return now + words / left if words else now
@@ -108,16 +114,24 @@ class Bus:
         turns += min(words, max(0, self._beside(start, words) - start - cycles))
         self.store_end, self.store_share = start + cycles + turns, words / cycles
 
-    def ahead(self, first: float, cycles: float, words: float, *, table: bool = False) -> float:
+    def ahead(
+        self,
+        first: float,
+        cycles: float,
+        words: float,
+        *,
+        table: bool = False,
+        layer: int | None = None,
+    ) -> float:
         """Words with priority over the reads, within so many cycles: the cycle after the last one.
-        A ``table`` follows a map."""
+        A ``table`` follows a map; of a ``layer`` that takes turns with its map, one of them."""
         first, share = max(first, self.ends[table]), words / cycles
-        if table and (delay := self._beside(first, words) - first - words) > 0:
+        if table and (delay := self._beside(first, words, layer) - first - words) > 0:
             first += delay
         end = self.ends[table] = first + cycles
         if self.now > first:  # what was read too early
             self.now += min(1, (self.now - first) / cycles) * words
-        self.loads.append((first, end, share))
+        self.loads.append((first, end, share, None if table else layer))
         return end
 
 
@@ -259,7 +273,7 @@ class Front:
         weights = self.reads(number)[0] / word
         behind = max(0, int(words) - self.config.bias_fifo_depth)
         cycles = words + min(BURST_WORDS * ceil_div(behind, 2 * BURST_WORDS), weights)
-        end = self.bus.ahead(ready + ISSUE, cycles, words, table=True) + ARRIVES
+        end = self.bus.ahead(ready + ISSUE, cycles, words, table=True, layer=number) + ARRIVES
         rate = max(1.0, BN_BYTES / word * cycles / words)  # cycles of a channel
         first = max(end - rate * count, ready + ISSUE + ARRIVES + ACT_BYTES // BN_BYTES)
         self.tables.append(first)
@@ -307,7 +321,7 @@ class Front:
                 there = kept = kept + cost
             else:
                 due = max(ready, free - config.wgt_fifo_depth)
-                there = self.bus.read(due, cost + gaps) + ARRIVES
+                there = self.bus.read(due, cost + gaps, number) + ARRIVES
             if self.waiting:  # out of the AI RAM they come faster
                 cost = size * part / KEPT_PIECE
             before = load
@@ -333,6 +347,17 @@ class Front:
         weights = 0 if reuse or shape.arg.kept_weights else shape.weight_bytes
         tables = 0 if shape.bare else ACT_BYTES + (0 if reuse else BN_BYTES * shape.arg.o_ch_num)
         return weights, tables
+
+    def missing(self, layer: int) -> float:
+        """Words of weights and tables of the layer at work, or of one behind it, that the bus has
+        not brought so far."""
+        if len(self.read_out) > layer:
+            return 0
+        weights, tables = self.reads(layer)
+        rows, place = self.shapes[layer].weight_rows, len(self.pops)
+        known = max(0, len(self.rows) - self.first_row) if layer == place else 0
+        tables *= int(len(self.tables) <= self.first_table or layer != place)
+        return (weights * (1 - min(1, known / max(1, rows))) + tables) / self.config.bus_bytes
 
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""

@@ -18,6 +18,7 @@ from openkpu.layer.decoded import (
     STRIDE_1,
     Decoded,
     Sizes,
+    band_lines,
     cut_stripes,
     decode_layer,
     pitch_code,
@@ -117,11 +118,10 @@ class Shape:
         return bool(self.arg.pool_task or self.arg.fp16)
 
     @cached_property
-    def by_lines(self) -> bool:
-        """A map from storage comes line by line, and the layer begins with the first one."""
-        arg = self.arg
-        taps = not (arg.fc or arg.depthwise) and arg.kernel == 3
-        return taps and arg.i_row_wid >= ENTRY
+    def band(self) -> int:
+        """Lines of a band of a map from storage, with whose first one the layer begins; 0: it comes
+        whole."""
+        return band_lines(self.arg)
 
     @cached_property
     def in_pitch(self) -> int:
