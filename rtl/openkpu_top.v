@@ -138,9 +138,8 @@ module openkpu_top #(
   wire [`WORK_BITS-1:0] work;
   wire [20-PB:0] fill_word;
   wire [8*PATH-1:0] fill_data;
-  wire load_start, load_band, load_done, unload_start, unload_done;
+  wire load_start, load_band, load_done, unload_start, unload_done, fill_req, fill_gnt, writeback_req, writeback_gnt;
   wire kept_req_valid, kept_req_ready, kept_valid, kept_ready;
-  wire fill_req, fill_gnt, writeback_req, writeback_gnt;
 
   param_check #(
       .AHB_W       (AHB_W),
@@ -198,7 +197,6 @@ module openkpu_top #(
       .traffic(traffic),
       .work(work)
   );
-
   control #(
       .AHB_W       (AHB_W),
       .N_Y         (N_Y),
@@ -270,7 +268,6 @@ module openkpu_top #(
       .give_up(give_up),
       .traffic(traffic)
   );
-
   weight_route u_route (
       .wanted(weight_wanted),
       .kept(weight_kept),
@@ -280,7 +277,6 @@ module openkpu_top #(
       .kept_valid(kept_req_valid),
       .kept_ready(kept_req_ready)
   );
-
   storage_port #(
       .AHB_W          (AHB_W),
       .PIX_FIFO_DEPTH (PIX_FIFO_DEPTH),
@@ -343,7 +339,6 @@ module openkpu_top #(
       .waiting(waiting),
       .traffic(traffic)
   );
-
   data_cache #(
       .ROWS(AI_RAM_ROWS),
       .AHB_W(AHB_W),
