@@ -6,13 +6,13 @@
 // How it works: a read channel requests a burst one cycle ahead, when its FIFO has room for it; the
 // winner is selected in that cycle. Reads have the priority list > pixel > bias > weight: pixels are
 // requested only after everything needed before them was read, so all other reads at that time are needed
-// later. With share that is not so, and pixels and the two others take turns. Writes and reads alternate when both are pending. The selected burst moves from its channel into
-// registers, and is offered to the master from there, so that selection and check are two short paths. A
-// burst is selected only when the master has room for it, so that it does not overtake a more urgent one
-// that arrives later; earlier only behind a single-beat burst. The master gets at most one command per
-// cycle. A burst outside the permitted 1 KiB blocks, or beyond the last address, is not issued: `refuse`
-// reports it for a cycle, with the command at cmd. A burst whose channel fails before it is issued is
-// dropped.
+// later. With share that is not so, and pixels and the two others take turns. Writes and reads alternate
+// when both are pending. The selected burst moves from its channel into registers, and is offered to the
+// master from there, so that selection and check are two short paths. A burst is selected only when the
+// master has room for it, so that it does not overtake a more urgent one that arrives later; earlier only
+// behind a single-beat burst. The master gets at most one command per cycle. A burst outside the permitted
+// 1 KiB blocks, or beyond the last address, is not issued: `refuse` reports it for a cycle, with the command
+// at cmd. A burst whose channel fails before it is issued is dropped.
 // Handshake: channels wait until their burst is accepted, the selected burst waits for cmd_ready; `hold`
 // drops the selected burst and those accepted meanwhile, `refuse_hold` delays the refusal of a burst.
 

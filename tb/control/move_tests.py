@@ -11,8 +11,8 @@ from openkpu.layer.argument import LayerArg
 from openkpu.layer.decoded import band_lines
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import touches
-from tb.control.neighbours import ALL_THERE, Event, Neighbours
-from tb.control.test_control import Network, begin, check_runs, layer, map_load, map_requests
+from tb.control.neighbours import ALL_THERE, Event, Neighbours, map_load, map_requests
+from tb.control.test_control import Network, begin, check_runs, layer
 
 SOON = 6  # cycles from one event to what it is waited for with
 KINDS = ("wide", "narrow", "wide", "narrow", "by channel", "vector", "small", "pooling")

@@ -9,6 +9,7 @@ from cocotb.triggers import RisingEdge
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.decoded import band_lines
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import join_fields, layout, split_fields, unpack
 from openkpu_tb.core.packed_ports import PackedView
@@ -49,6 +50,26 @@ def fields(dut) -> PackedView:
         name = "req" if port.endswith("_req") else LAYOUTS.get(port, port)
         packed[port] = layout(name, **sizes), prefix
     return PackedView(dut, packed, sole=True)
+
+
+def map_requests(arg: LayerArg, address: int) -> list[dict[str, int]]:
+    """Requests of a layer's map in storage (docs/architecture.md 3): one for the whole, or for the
+    lines of a band of a channel each."""
+    c, h, w = arg.in_shape
+    band = band_lines(arg)
+    parts = [(c * h * w, 0)]
+    if band:
+        order = [(y, i) for y in range(0, h, band) for i in range(c)]
+        parts = [(min(band, h - y) * w, (i * h + y) * w) for y, i in order]
+    places = [(length, divmod(address + at, 1 << 32)) for length, at in parts]
+    return [{"address": at, "length": length, "beyond": beyond} for length, (beyond, at) in places]
+
+
+def map_load(arg: LayerArg) -> dict[str, int]:
+    """Its load, as the pixel writer gets it."""
+    c, h, w = arg.in_shape
+    found = {"base": arg.image_src_addr, "chans_m1": c - 1, "height_m1": h - 1, "width_m1": w - 1}
+    return found | {"apart": arg.in_layout.channel_rows, "band": band_lines(arg)}
 
 
 class Channel:

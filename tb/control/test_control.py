@@ -7,12 +7,11 @@ import pytest
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import ERROR_CODES, LayerArg
-from openkpu.layer.decoded import band_lines
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import touches
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
-from tb.control.neighbours import INPUTS, Neighbours
+from tb.control.neighbours import INPUTS, Neighbours, map_load, map_requests
 
 N_Z = 2
 END = 2  # cycles from the end of a layer's unload, if nothing else is pending, to the layer's end
@@ -51,26 +50,6 @@ async def begin(dut) -> Neighbours:
         field = getattr(n.dut, f"waiting_{name}")
         field.value = random.getrandbits(len(field))
     return n
-
-
-def map_requests(arg: LayerArg, address: int) -> list[dict[str, int]]:
-    """Requests of a layer's map in storage (docs/architecture.md 3): one for the whole, or for the
-    lines of a band of a channel each."""
-    c, h, w = arg.in_shape
-    band = band_lines(arg)
-    parts = [(c * h * w, 0)]
-    if band:
-        order = [(y, i) for y in range(0, h, band) for i in range(c)]
-        parts = [(min(band, h - y) * w, (i * h + y) * w) for y, i in order]
-    places = [(length, divmod(address + at, 1 << 32)) for length, at in parts]
-    return [{"address": at, "length": length, "beyond": beyond} for length, (beyond, at) in places]
-
-
-def map_load(arg: LayerArg) -> dict[str, int]:
-    """Its load, as the pixel writer gets it."""
-    c, h, w = arg.in_shape
-    found = {"base": arg.image_src_addr, "chans_m1": c - 1, "height_m1": h - 1, "width_m1": w - 1}
-    return found | {"apart": arg.in_layout.channel_rows, "band": band_lines(arg)}
 
 
 def check_runs(n: Neighbours, layers: list[LayerArg], first: int = 0) -> None:
