@@ -14,6 +14,7 @@ from openkpu.network.network import Network, Storage
 from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, Err
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import (
+    WIDEST,
     collect_results,
     golden_results,
     host_layers,
@@ -28,7 +29,7 @@ from tb.device.checked import checked
 from tb.device.streams.stream_tests import pictures
 
 LIMIT = 1_000_000
-NARROW = 3  # layers with more weights than the buffer holds
+NARROW = 4  # layers with more weights than the buffer holds
 FILL = 0xA5
 END = 16  # rows
 LAYERS_OF_HOST = 16  # in the layer FIFO
@@ -185,8 +186,8 @@ async def failed_transfers(device: Device) -> None:
         storage = await prepare_stream(device, network, images)
         arg = network.layers[layer]
         at = storage.registers["AI_WGT_ADR"] + arg.para_start_addr
-        at = (at + int(rng(layer).integers(arg.weight_count))) & ~3
-        tb.cfg_err_lo.value, tb.cfg_err_hi.value = at, at + 4
+        at = (at + int(rng(layer).integers(arg.weight_count))) // WIDEST * WIDEST
+        tb.cfg_err_lo.value, tb.cfg_err_hi.value = at, at + WIDEST
         error = await stream_error(device, 2, LIMIT)
         found = error.code, error.stream, error.layer, error.inference
         assert found == (Err.BUS_ERROR, 2, layer, 0), error
