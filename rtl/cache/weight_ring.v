@@ -237,6 +237,10 @@ module weight_ring #(
 
   wire unused = &{1'b0, writes, places_ready, places_count, on_way_next, gathered, part_16, count_16};
 
+`ifdef FORMAL_weight_ring
+  `include "weight_ring_props.vh"
+`endif
+
 endmodule
 
 `resetall

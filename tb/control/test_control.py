@@ -474,12 +474,17 @@ async def soft_reset(n: Neighbours) -> None:
 FIRST = "test_control fault_tests move_tests leftover_tests"  # half of the time
 
 
-@pytest.mark.tier(check=["verilator-further"], nightly=["icarus-*"])
-@pytest.mark.parametrize("modules", [FIRST, "several_tests long_tests"], ids=["first", "further"])
+@pytest.mark.tier(check=["verilator-further", "verilator-deep"], nightly=["icarus-*"])
+@pytest.mark.parametrize(
+    ("modules", "ahead"),
+    [(FIRST, 4), ("several_tests long_tests", 4), (FIRST, 16)],
+    ids=["first", "further", "deep"],
+)
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
-def test_control(sim: str, modules: str) -> None:
+def test_control(sim: str, modules: str, ahead: int) -> None:
+    """``ahead``: layers in the queue of the array."""
     sources = ["rtl/control/*.v", "rtl/lib/*.v"]
-    params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64}
+    params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64} | ({"LOOK_AHEAD": ahead} if ahead > 4 else {})
     for module in modules.split():
         run_bench(
             sim,

@@ -23,8 +23,9 @@ class SpareRows:
 def draw_spare(
     rng: np.random.Generator, unused: Sequence[tuple[int, int]], ram_rows: int
 ) -> SpareRows:
-    """For half of the jobs any rows of the ``unused`` parts (first row, rows), few or many; none for
-    the others, to some of which the host first offers rows behind the end of the AI RAM."""
+    """Any rows of the ``unused`` parts (first row, rows) for half of the jobs, few or many; none
+    for the others, and in some of these the host tries rows behind the end of the AI RAM.
+    """
     share = rng.random()
     if share < 0.5 and unused:
         first, rows = unused[int(rng.integers(len(unused)))]

@@ -87,8 +87,8 @@ LEGEND = {
     Rule.FLUSHES: "words in the FIFO and an incomplete layer are dropped, the device is busy for "
     "a few cycles more; a layer whose words are all read, and a list, run to their end",
     Rule.LOCKABLE: "for bursts from now on; once AI_LOCK is set: LOCKED, not stored",
-    Rule.SPARE: "stored, and used as soon as no weight waits in the former rows; rows behind the end "
-    "of the AI RAM: BAD_CONFIG, not stored; a device without WEIGHT_AHEAD stores 0",
+    Rule.SPARE: "stored, and used as soon as no weight waits in the former rows; rows behind the "
+    "end of the AI RAM: BAD_CONFIG, not stored; a device without WEIGHT_AHEAD stores 0",
 }
 
 
