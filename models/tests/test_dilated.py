@@ -292,7 +292,7 @@ def test_published_model() -> None:
     made = load_kmodel(RFB)
     ((kept,), _) = keep_all([made], RFB.stat().st_size, configs.load_config("k210"))
     assert [n.arg.dilation for n in kept.kpu_layers if n.arg.dilation > 1] == [2, 3, 5]
-    assert len(kept.segments()) == len(made.segments()) - 6
+    assert len(kept.segments()) == len(made.segments()) - 7
     x = np.random.default_rng(3).integers(0, 256, made.inputs[0].shape, dtype=np.uint8)
     one, other = (run_kmodel(p, [x]).outputs for p in (made, kept))
     assert all(np.array_equal(one[name], other[name]) for name in one)

@@ -31,6 +31,7 @@ from openkpu.kmodel.residence.resident import keep_all
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+from openkpu.layer.pixels import used_layouts
 from openkpu.network.kept import spare_rows
 from openkpu.network.network import Network, alignment
 from openkpu.prediction import cycles, cycles_maps
@@ -120,16 +121,20 @@ class MapMoves:
         """Before a segment: move the bytes that its layers read and that are not in the AI RAM."""
         made = np.zeros(self.held.size, dtype=bool)
         for number, arg in enumerate(args):
-            at = self._bytes(arg.in_layout)
-            missing = ~(self.held[at] | made[at])
-            if missing.any():
+            for layout, used in zip(arg.in_layouts, used_layouts(arg), strict=True):
+                at = self._bytes(used)
+                missing = ~(self.held[at] | made[at])
+                if not missing.any():
+                    continue
                 if made[at].any():  # single bytes of a map that is partly the device's own
                     self.cycles += cycles_maps.HOST_ACCESS * int(missing.sum()) + 1
-                elif plan is not None:
-                    plan.load(number, arg.in_layout)
-                    made[at] = True
                 else:
-                    self.cycles += cycles_maps.host_moves(arg.in_layout)
+                    at = self._bytes(layout)
+                    if plan is not None and layout == arg.in_layout:
+                        plan.load(number, layout)
+                        made[at] = True
+                    else:
+                        self.cycles += cycles_maps.host_moves(layout)
                 self.held[at] = True
             made[self._bytes(arg.out_layout)] = True
 

@@ -17,23 +17,27 @@ import numpy.typing as npt
 
 from openkpu.configs import Config
 from openkpu.kmodel.operations.moves import StridedSlice
-from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload
+from openkpu.kmodel.residence.copies import copy_instead
 from openkpu.kmodel.residence.dilated import dilate_next
 from openkpu.kmodel.residence.flow import (
-    bytes_overlap,
     equal,
+    maker,
     read_later,
     rows_written,
     share_rows,
     touches,
-    written_view,
 )
 from openkpu.kmodel.residence.joins import REQUANTIZE, join_next
+from openkpu.kmodel.residence.padded import pad_next
+from openkpu.kmodel.residence.pairs import TITLE
+from openkpu.kmodel.residence.sums import add_next
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.layer.pool_layer import pool_layer
 from openkpu.layer.pool_tasks import MAXIMUM
 
+OWN_TABLES = (REQUANTIZE, TITLE)  # titles of layers whose tables are not in the file
 LINE = 64  # tables of layers begin at a multiple of so many bytes
 
 
@@ -74,6 +78,14 @@ def keep_maps(
         operations, at = (operations, at + 1) if whole is None else (whole, 0)
     at = 0
     while at < len(operations):
+        fewer = copy_instead(program, operations, at, ram_rows=ram_rows)
+        if fewer is None:
+            fewer = pad_next(program, operations, at, ram_rows=ram_rows)
+        if fewer is None:
+            fewer = add_next(program, operations, at, rounding=rounding, ram_rows=ram_rows)
+        if fewer is not None:
+            operations, at = fewer, 0
+            continue
         joined = join_next(program, operations, at, rounding=rounding, ram_rows=ram_rows)
         if joined is not None:
             operations, at = joined, 0
@@ -108,7 +120,7 @@ def _with_tables(operations: list[Operation], size: int) -> tuple[list[Operation
 
     found: list[Operation] = []
     for op in operations:
-        if isinstance(op, KpuLayer) and op.title == REQUANTIZE:
+        if isinstance(op, KpuLayer) and op.title in OWN_TABLES:
             arg = op.arg.replace(
                 para_start_addr=place(op.weights),
                 bwsx_base_addr=place(op.bn.astype("<u8")),
@@ -126,10 +138,10 @@ def _slice_before(
     upload = operations[at]
     if not isinstance(upload, Upload) or upload.implicit:
         return None
-    cut = _maker(operations, at, upload.src)
+    cut = maker(operations, at, upload.src)
     if cut is None or not isinstance(piece := operations[cut], StridedSlice):
         return None
-    source = _maker(operations, cut, piece.src)
+    source = maker(operations, cut, piece.src)
     if source is None or not isinstance(download := operations[source], Download):
         return None
     arg = _task(piece, download, upload)
@@ -170,12 +182,3 @@ def _task(piece: StridedSlice, download: Download, upload: Upload) -> LayerArg |
         return pool_layer((c, h, w), MAXIMUM, (1, 1), (sy, sx), src=download.base, dst=upload.base)
     except LayerError:  # the maps share rows
         return None
-
-
-def _maker(operations: list[Operation], before: int, view: View) -> int | None:
-    """Place of the operation that wrote ``view``, all of it; None when several did, or none."""
-    for place in reversed(range(before)):
-        op = operations[place]
-        if any(bytes_overlap(view, other) for other in written_view(op)):
-            return place if all(equal(view, other) for other in written_view(op)) else None
-    return None
