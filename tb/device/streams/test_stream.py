@@ -86,4 +86,5 @@ AHEAD = {
 @pytest.mark.parametrize("name", AHEAD)
 def test_weights_that_wait(name: str) -> None:
     params = launch.parameters(dataclasses.replace(AHEAD[name], ai_ram_rows=4096), 1 << 20)
-    launch.run_device(name.split("-")[0], "tb.device.streams.ahead_tests", params)
+    env = {"OKPU_BUS": str(params["AHB_W"])}
+    launch.run_device(name.split("-")[0], "tb.device.streams.ahead_tests", params, env=env)
