@@ -99,7 +99,7 @@ def same(one: Program, other: Program, rounding: str = "nncase") -> bool:
     found = [run_kmodel(p, [x], rounding=rounding) for p in (one, other)]
     values = [result.outputs["output0"] for result in found]
     assert len(np.unique(values[0])) > 3, "outputs that say nothing"
-    return np.array_equal(*values)
+    return np.array_equal(values[0], values[1])
 
 
 ALL = ["upload", "kpu_conv2d", "kpu_conv2d", "element-wise", "kpu_conv2d", "download"]
@@ -219,8 +219,6 @@ def over(row: int) -> KpuLayer:
     return layer(7, (1, 2, 20), IN, row)
 
 
-TOO_FEW = 3 * ROWS  # rows 0 to 3 * ROWS are the input, two rows' worth of nothing, and the sum
-
 STAYS: dict[str, Program] = {
     "the sum is read in main memory": program(
         more=(Copy(offset=9, src=view(SUM + SIZE - 1, (1,)), dst=view(ASIDE, (1,))),), at=6
@@ -234,8 +232,10 @@ STAYS: dict[str, Program] = {
     "rows of both are read before": program(
         more=(Download(offset=9, dst=view(ASIDE), base=BOTH),), at=2
     ),
-    "one map for each channel": program(
-        both("add", SUMS, b=dataclasses.replace(view(B, (4, 1, 1))))
+    "one value for each channel": program(
+        both("add", SUMS, b=view(B, (4, 1, 1))),
+        more=(Upload(offset=9, src=view(B, (4, 1, 1)), base=9 * ROWS),),
+        at=3,
     ),
     "output over a part of a map": program(rows=(BOTH, 8 * ROWS), base=BOTH + 1),
 }
@@ -260,8 +260,33 @@ def test_rows_written_in_between() -> None:
     assert not {whole.arg.image_src_addr, whole.arg.image_src2_addr} & {BOTH, 8 * ROWS}
     assert whole.arg.image_src_addr != whole.arg.image_src2_addr
     assert same(made, kept)
+
+
+def test_map_beside_its_input() -> None:
+    """Rows of a map that nobody else reads are no place for the result of the layer that does."""
     made = program()
-    for rows, stays in ((2 * ROWS, False), (2 * ROWS - 1, True)):
-        kept = keep_maps(made, ram_rows=max(rows, LAST + ROWS) if not stays else rows)
-        assert ("element-wise" not in kinds(kept)) == stays
+    made.operations[1:3] = [
+        made.operations[1],
+        Upload(offset=9, src=view(ASIDE), base=8 * ROWS),
+        dataclasses.replace(layer(2, SHAPE, 8 * ROWS, BOTH), main_out=view(B)),
+    ]
+    kept = keep_maps(made)
+    first = kept.kpu_layers[0].arg
+    assert "element-wise" in kinds(kept) and not first.maps_meet
+    assert same(made, kept)
+
+
+def test_rows_that_are_free() -> None:
+    """Rows that are read later are not; without enough of them the maps stay with the CPU."""
+    top = 3 * ROWS + 1  # behind the last row that somebody reads later
+    full = [Upload(offset=1, src=view(0, (1, 1, 20)), base=row) for row in (ROWS, 3 * ROWS)]
+    looks = [Download(offset=9, dst=view(ASIDE, (1, 1, 20)), base=op.base) for op in full]
+    made = program()
+    made.operations[0:0] = full
+    made.operations += looks
+    for rows, goes in ((top + ROWS - 1, False), (top + ROWS, True)):
+        kept = keep_maps(made, ram_rows=rows)
+        assert ("element-wise" in kinds(kept)) == goes, rows
         assert same(made, kept)
+        if goes:
+            assert kept.kpu_layers[0].arg.image_dst_addr == top

@@ -80,7 +80,8 @@ def _below_or_right(pad: Pad) -> bool:
 
 
 def _unused(operations: list[Operation], readers: list[int], pad: Pad) -> bool:
-    """Does no layer depend on the padding?"""
+    """Does no layer depend on the padding?  If so, a line has the same rows with it and without:
+    of a map whose columns need more rows, ``used_layouts`` gives them all."""
     _, _, height, width = pad.src.shape
     for number in readers:
         reader = operations[number]
@@ -117,11 +118,8 @@ def _needed(
 
 def _argument(arg: LayerArg, padded: Layout, place: int, ram_rows: int) -> LayerArg | None:
     """The layer writes its map to the first lines of the padded one at row ``place``; None when the
-    rows of a line differ, or the device refuses it."""
-    own = arg.out_layout
-    if (own.groups, own.row_len) != (padded.groups, padded.row_len):
-        return None
-    apart = int(padded.channel_rows != own.own_rows)
+    device refuses it."""
+    apart = int(padded.channel_rows != arg.out_layout.own_rows)
     found = arg.replace(
         image_dst_addr=place,
         out_strided=apart,

@@ -121,8 +121,9 @@ def find_pairs(op: QuantAdd | QuantBinary, rounding: str, eight_bit: bool) -> Pa
     """The layer's setting that gives exactly the bytes of the operation for all 65,536 pairs; None
     when none was found."""
     table = table_of(op)
-    for weights in itertools.islice(_candidates(op, table), TRIES):
-        line = _line(weights.sums(), table, rounding) if weights.legal else None
+    candidates = (weights for weights in _candidates(op, table) if weights.legal)
+    for weights in itertools.islice(candidates, TRIES):
+        line = _line(weights.sums(), table, rounding)
         if line is not None:
             found = Pairs(weights, line)
             if found.gives(table, rounding, eight_bit):
@@ -198,7 +199,7 @@ def sum_weights(table: Table) -> Iterator[Weights]:
                 weights = Weights(ew.ADD, a=one - least, b=other - least, arg_x=least)
                 found.append((abs(b_weight / a - middle), a, weights))
     found.sort(key=lambda item: item[:2])
-    yield from (weights for *_, weights in found if weights.legal)
+    yield from (weights for *_, weights in found)
 
 
 def _products(za: int, zb: int) -> Iterator[Weights]:
@@ -207,7 +208,7 @@ def _products(za: int, zb: int) -> Iterator[Weights]:
     yield Weights(ew.MULTIPLY, a=n - zb, b=2 * n - za, arg_x=-n)
 
 
-def _extremes(op: QuantBinary, kind: int) -> Iterator[Weights]:
+def _extremes(op: QuantAdd | QuantBinary, kind: int) -> Iterator[Weights]:
     """The sides' scales as weights; the difference of their offsets is what w[1] adds to the first
     side, so that one has the larger."""
     (offset_a, ma, sa), (offset_b, mb, sb) = op.a_param, op.b_param

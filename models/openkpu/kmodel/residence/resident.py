@@ -4,7 +4,9 @@
 A compiler has the CPU take every second pixel of a map: the KPU's map is downloaded, sliced and
 uploaded again.  A pooling task with a window of one pixel does the same inside the AI RAM, and the
 layers before and behind it become one run.  Maps that the CPU concatenates are joined likewise
-(``joins``), and dilated convolutions that were split are one layer (``dilated``).
+(``joins``), sums of two maps are element-wise layers (``sums``), and dilated convolutions that were
+split are one layer (``dilated``).  Bytes that the AI RAM still has are not uploaded (``copies``),
+and padding that nobody depends on is not made (``padded``).
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ def keep_maps(
 ) -> Program:
     """The program with layers in place of CPU operations on maps in main memory: pooling tasks
     for slices (if the device has ``pools``), depthwise layers for maps that were concatenated,
-    dilated layers (as far as the device has ``dilation``) for those that were split.
+    element-wise layers for their sums, dilated layers (as far as the device has ``dilation``) for
+    those that were split; without uploads of what the AI RAM has, and without useless padding.
 
     Layers are numbered anew: these count.  What cannot be shown to be the same stays as it is.
     ``rounding``: of the device's activation.  The tables of the new layers are ``tail`` of the
