@@ -105,7 +105,7 @@ module data_cache #(
   wire kept_req_valid, kept_req_ready, kept_ram_req, early_write, early_read, weights_gnt, stored_gnt;
   wire [20-PB:0] kept_ram_word, early_write_word, early_read_word;
   wire [8*PATH-1:0] early_data;
-  wire [PATH-1:0] load_be;
+  wire [  PATH-1:0] load_be;
   wire [8*PATH-1:0] load_data, rdata;
   wire re, we;
   wire [AW-1:0] raddr, waddr;
@@ -113,11 +113,11 @@ module data_cache #(
   wire [8*PATH-1:0] wdata;
 
   ai_ram_arb #(
-      .ROWS    (ROWS),
+      .ROWS(ROWS),
       .PATIENCE(PATIENCE),
-      .PATH    (PATH),
-      .PIECE   ((NARROW != 0 && WEIGHT_AHEAD == 0) ? 4 : PATH),  // weights that wait are whole words
-      .READ    (READ)
+      .PATH(PATH),
+      .PIECE((NARROW != 0 && WEIGHT_AHEAD == 0) ? 4 : PATH),  // weights that wait are whole words
+      .READ(READ)
   ) u_arb (
       .clk(clk),
       .rst(rst),
@@ -231,8 +231,8 @@ module data_cache #(
       wire [3+OW:0] off_16 = {4'd0, early_beat[`BEAT_OFF]};
       wire [4+CW:0] count_16 = {5'd0, early_beat[`BEAT_CNT]};
       assign weight_piece[`KEPT_DATA] = data_16[127:0];
-      assign weight_piece[`KEPT_OFF] = off_16[3:0];
-      assign weight_piece[`KEPT_CNT] = count_16[4:0];
+      assign weight_piece[`KEPT_OFF]  = off_16[3:0];
+      assign weight_piece[`KEPT_CNT]  = count_16[4:0];
       wire unused_direct = &{1'b0, spare, data_16, off_16, count_16};
     end
   endgenerate

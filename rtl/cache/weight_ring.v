@@ -32,29 +32,29 @@ module weight_ring #(
     parameter CW       = OW + 1
 ) (
     // clock and synchronous reset
-    input  wire                   clk,
-    input  wire                   rst,
+    input  wire                  clk,
+    input  wire                  rst,
     // first word of the ring, number of its words; 0: all bytes go directly
-    input  wire [         AW-1:0] base,
-    input  wire [         AW-1:0] words,
+    input  wire [        AW-1:0] base,
+    input  wire [        AW-1:0] words,
     // weights of the DMAC, weights for the loader
-    input  wire                   in_valid,
-    output wire                   in_ready,
-    input  wire [ `BEAT_BITS-1:0] in_beat,
-    output wire                   out_valid,
-    input  wire                   out_ready,
-    output wire [ `KEPT_BITS-1:0] out_piece,
+    input  wire                  in_valid,
+    output wire                  in_ready,
+    input  wire [`BEAT_BITS-1:0] in_beat,
+    output wire                  out_valid,
+    input  wire                  out_ready,
+    output wire [`KEPT_BITS-1:0] out_piece,
     // AI RAM: write port, read port
-    output wire                   write_req,
-    output wire [         AW-1:0] write_word,
-    output wire [     8*PATH-1:0] write_data,
-    input  wire                   write_gnt,
+    output wire                  write_req,
+    output wire [        AW-1:0] write_word,
+    output wire [    8*PATH-1:0] write_data,
+    input  wire                  write_gnt,
     // no room for another word until one is written: the bus will stall
-    output wire                   write_late,
-    output wire                   read_req,
-    output wire [         AW-1:0] read_word,
-    input  wire                   read_gnt,
-    input  wire [     8*PATH-1:0] read_data
+    output wire                  write_late,
+    output wire                  read_req,
+    output wire [        AW-1:0] read_word,
+    input  wire                  read_gnt,
+    input  wire [    8*PATH-1:0] read_data
 );
 
   localparam BW = AHB_W / 8;
@@ -113,33 +113,33 @@ module weight_ring #(
   reg [2:0] held;  // words requested that are not cut up
   wire got_word, cut_word, word_there;
   wire [8*PATH-1:0] word;
-  assign read_req  = there != {AW{1'b0}} && held != PLACES;
-  assign read_word = first + got;
+  assign read_req   = there != {AW{1'b0}} && held != PLACES;
+  assign read_word  = first + got;
   assign write_word = first + put;
   reg  [READ-1:0] on_way;
   wire [  READ:0] on_way_next = {on_way, read_gnt};
   assign got_word = on_way[READ-1];
 
   // ---- output
-  reg  [     PW-1:0] at;  // bus word of what was gathered
-  reg  [  CUT_W-1:0] piece;  // of the word
-  wire            cut = store && word_there;
-  wire            drained = drain && fill == at;
-  wire [AHB_W-1:0] part = drain ? gathered[at*AHB_W+:AHB_W] : bytes;
+  reg  [    PW-1:0] at;  // bus word of what was gathered
+  reg  [ CUT_W-1:0] piece;  // of the word
+  wire              cut = store && word_there;
+  wire              drained = drain && fill == at;
+  wire [ AHB_W-1:0] part = drain ? gathered[at*AHB_W+:AHB_W] : bytes;
   wire [TAKE_W-1:0] few = whole ? PIECE_T : avail[TAKE_W-1:0];
-  wire out_go = out_valid && out_ready;
-  wire on_path = used != {AW{1'b0}} || held != 3'd0 || write_req;
+  wire              out_go = out_valid && out_ready;
+  wire              on_path = used != {AW{1'b0}} || held != 3'd0 || write_req;
   assign out_valid = direct ? avail != {LVL_W{1'b0}} : drain ? !drained : cut;
   // of sixteen bytes at most
   wire [127+AHB_W:0] part_16 = {128'd0, part};
-  wire [4+TAKE_W:0] count_16 = {5'd0, drain ? PIECE_T : few};
+  wire [ 4+TAKE_W:0] count_16 = {5'd0, drain ? PIECE_T : few};
   assign out_piece[`KEPT_DATA] = store ? word[piece*128+:128] : part_16[127:0];
   assign out_piece[`KEPT_OFF] = 4'd0;
   assign out_piece[`KEPT_CNT] = store ? 5'd16 : count_16[4:0];
   assign take = direct ? (out_go ? few : {TAKE_W{1'b0}}) : gather ? PIECE_T : {TAKE_W{1'b0}};
   assign cut_word = cut && out_go && piece == LAST_CUT;
 
-  reg  [3:0] refused;  // cycles
+  reg [3:0] refused;  // cycles
   wire patient = refused != LAST_WAIT;
 
   always @(posedge clk) begin
@@ -177,11 +177,11 @@ module weight_ring #(
       held   <= 3'd0;
       on_way <= {READ{1'b0}};
     end else begin
-      used   <= used + {{(AW - 1) {1'b0}}, complete} - {{(AW - 1) {1'b0}}, read_gnt};
-      there  <= there + {{(AW - 1) {1'b0}}, write_over} - {{(AW - 1) {1'b0}}, read_gnt};
+      used <= used + {{(AW - 1) {1'b0}}, complete} - {{(AW - 1) {1'b0}}, read_gnt};
+      there <= there + {{(AW - 1) {1'b0}}, write_over} - {{(AW - 1) {1'b0}}, read_gnt};
       put    <= (direct || (write_over && put == last_word)) ? {AW{1'b0}} : put + {{(AW - 1) {1'b0}}, write_over};
       got    <= (direct || (read_gnt && got == last_word)) ? {AW{1'b0}} : got + {{(AW - 1) {1'b0}}, read_gnt};
-      held   <= held + {2'd0, read_gnt} - {2'd0, cut_word};
+      held <= held + {2'd0, read_gnt} - {2'd0, cut_word};
       on_way <= on_way_next[READ-1:0];
     end
   end

@@ -18,8 +18,8 @@
 
 module ai_cfg #(
     // shape of the MAC array, for AI_CONFIG
-    parameter N_Y   = 4,
-    parameter N_Z   = 4,
+    parameter N_Y = 4,
+    parameter N_Z = 4,
     // data width of the bus to the storage
     parameter AHB_W = 32,
     // rows of the AI RAM for weights that wait; 0: they do not

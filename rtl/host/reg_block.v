@@ -17,8 +17,8 @@
 
 module reg_block #(
     // shape of the MAC array, data width of the bus to the storage: for AI_CONFIG
-    parameter N_Y   = 4,
-    parameter N_Z   = 4,
+    parameter N_Y = 4,
+    parameter N_Z = 4,
     parameter AHB_W = 32,
     // rows of the AI RAM for weights that wait, at most
     parameter SPARE_MOST = 0

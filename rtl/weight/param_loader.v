@@ -95,10 +95,10 @@ module param_loader #(
   );
 
   // in a full ring the counts differ only in the bit above the address
-  wire [PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
-  wire [ TN+1:0] tables_used = table_n - tables_freed;  // TABLES at most
-  wire         room = in_table ? !tables_used[TN] : prow_off != {1'b1, {PAW{1'b0}}};
-  wire         go = run && room && level >= 8;
+  wire [ PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
+  wire [TN+1:0] tables_used = table_n - tables_freed;  // TABLES at most
+  wire          room = in_table ? !tables_used[TN] : prow_off != {1'b1, {PAW{1'b0}}};
+  wire          go = run && room && level >= 8;
   assign take = go ? 4'd8 : 4'd0;
 
   wire table_end = word == 5'd17;

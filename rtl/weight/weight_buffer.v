@@ -89,11 +89,11 @@ module weight_buffer #(
   wire kc_we, bn_we, at_we;
   wire [PAW-1:0] kc_row, bn_row;
   wire [ZW-1:0] kc_bank, bn_bank;
-  wire [35:0] kc_data;
-  wire [59:0] bn_data;
+  wire [  35:0] kc_data;
+  wire [  59:0] bn_data;
   wire [TN+4:0] at_addr;
-  wire [63:0] at_data;
-  wire        weight_load_starved;
+  wire [  63:0] at_data;
+  wire          weight_load_starved;
   wire [TN+1:0] tables_filled, tables_freed;
 
   // released parameter rows, a cycle late, because the path from the releasing unit is long
@@ -102,8 +102,8 @@ module weight_buffer #(
 
   localparam WOW = $clog2(WEIGHT_W / 8);
   wire [127:0] weight_data = weight_piece[`KEPT_DATA];
-  wire [3:0] weight_off = weight_piece[`KEPT_OFF];
-  wire [4:0] weight_cnt = weight_piece[`KEPT_CNT];
+  wire [  3:0] weight_off = weight_piece[`KEPT_OFF];
+  wire [  4:0] weight_cnt = weight_piece[`KEPT_CNT];
 
   // ---- layers that wait for a loader, beyond the one that the dispatcher offers
   localparam WAITING = LOOK_AHEAD - 4;

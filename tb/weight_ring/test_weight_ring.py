@@ -146,8 +146,9 @@ async def any_loader(bench: Bench) -> None:
     for _ in range(25):
         spans = [(random.randint(1, 150), random.choice((0.0, 0.05, 0.5, 1.0))) for _ in range(6)]
         takes = refusals(*spans, (0, random.choice((0.3, 1.0))))
-        rates = {"p_come": random.choice((0.3, 1.0)), "p_gnt": random.choice((0.15, 0.6, 1.0))}
-        await bench.play(random.randint(1, 1200), takes, ring=bench.a_ring(), **rates)
+        come, gnt = random.choice((0.3, 1.0)), random.choice((0.15, 0.6, 1.0))
+        total = random.randint(1, 1200)
+        await bench.play(total, takes, ring=bench.a_ring(), p_come=come, p_gnt=gnt)
         await bench.idle()
 
 
@@ -174,8 +175,8 @@ async def rates(bench: Bench) -> None:
     refused for long then gets sixteen bytes a cycle out of the AI RAM."""
     total = 256 * bench.bus
 
-    def whole(_: int) -> Iterator[tuple[int, bytes]]:
-        return ((0, random.randbytes(bench.bus)) for _ in range(256))
+    def whole(total: int) -> Iterator[tuple[int, bytes]]:
+        return ((0, random.randbytes(bench.bus)) for _ in range(total // bench.bus))
 
     bench.beats = whole  # requests of whole bus words
     await bench.play(total, refusals((0, 1.0)), ring=(0, 64))

@@ -113,8 +113,8 @@ def tiny_network(rng: np.random.Generator) -> Network:
 
 
 def heavy_network(rng: np.random.Generator) -> Network:
-    """Layers with more weights than 64 rows of the smallest array hold, some of which arrive while
-    the layers before compute; some thousand cycles."""
+    """Layers whose weights do not fit 64 rows of the smallest array, and arrive while the layers
+    before compute; some thousand cycles."""
     network, x = Network(eight_bit=True), rng.integers(0, 256, (2, 6, 6)).astype(np.uint8)
     signed = False
     for kind in (
