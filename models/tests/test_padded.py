@@ -11,16 +11,20 @@ import numpy as np
 import pytest
 
 from models.tests.test_resident import kinds
+from openkpu import configs
+from openkpu.export.kmodel_list import of_kmodel
 from openkpu.generators.generate import random_layer
 from openkpu.kmodel import KpuLayer, ModelTensor, Program, View, keep_maps, run_kmodel
 from openkpu.kmodel.operations.moves import Pad
 from openkpu.kmodel.operations.operations import Copy
 from openkpu.kmodel.program import RAM_BYTES, Download, Operation, Upload
+from openkpu.kmodel.residence.one_list import task_list_of
 from openkpu.layer import airam
 from openkpu.layer.argument import MOST_DILATED_POOL
 from openkpu.layer.golden import run_layer
 from openkpu.layer.layout import ROW_BYTES, Layout
 from openkpu.layer.pixels import used_layouts
+from openkpu.network.network import NetworkError
 
 PLAIN, PADDED, ASIDE = 0, 8192, 16384  # bytes of main memory
 FIRST, AGAIN, LAST = 200, 400, 600  # rows of the maps; the input is at 0
@@ -145,6 +149,27 @@ def test_padding_goes(name: str) -> None:
     assert same(made, kept)
     for arg in (first, last):
         arg.validate(eight_bit=True)
+
+
+@pytest.mark.parametrize("name", GOES)
+def test_as_a_task_list(name: str) -> None:
+    """Nobody writes the padding, and nobody has to: a stream and an exported list may be that."""
+    made = GOES[name].program()
+    x = np.random.default_rng(6).integers(0, 256, made.inputs[0].shape, dtype=np.uint8)
+    want = run_kmodel(made, [x]).outputs["output0"][0]
+    network = task_list_of(keep_maps(made))
+    exported, *_ = of_kmodel(made, bytes(1000), configs.load_config("k210"))
+    for found in (network, exported):
+        found.validate()
+        assert np.array_equal(found.run(x[0]).y, want)
+
+
+def test_padding_that_counts_is_no_map() -> None:
+    """A list whose last layer takes the maximum of both lines reads one that nobody wrote."""
+    network = task_list_of(keep_maps(Case().program()))
+    network.layers[-1] = network.layers[-1].replace(pool_type=1)
+    with pytest.raises(NetworkError, match="layer 1: reads"):
+        network.validate()
 
 
 def test_another_reader_of_the_padded_map() -> None:

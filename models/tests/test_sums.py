@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 
 from models.tests.test_resident import kinds, layer
+from openkpu import configs
+from openkpu.export.kmodel_list import of_kmodel
 from openkpu.kmodel import KpuLayer, ModelTensor, Program, View, keep_maps, run_kmodel
 from openkpu.kmodel.operations.operations import Copy, QuantAdd, QuantBinary
 from openkpu.kmodel.program import RAM_BYTES, Download, Operation, Upload
 from openkpu.kmodel.residence import pairs
+from openkpu.kmodel.residence.one_list import task_list_of
 from openkpu.layer.layout import Layout
 
 SHAPE = (4, 6, 20)
@@ -184,6 +187,18 @@ def test_sums_of_the_older_container() -> None:
     kept = keep_maps(made)
     assert kinds(kept) == ALL
     assert same(made, kept)
+
+
+def test_as_a_task_list() -> None:
+    """A stream may be that, and an exported list."""
+    made = program()
+    x = np.random.default_rng(6).integers(0, 256, (1, *SHAPE), dtype=np.uint8)
+    want = run_kmodel(made, [x]).outputs["output0"][0]
+    network = task_list_of(keep_maps(made))
+    exported, *_ = of_kmodel(made, bytes(1000), configs.load_config("k210"))
+    for found in (network, exported):
+        found.validate()
+        assert np.array_equal(found.run(x[0]).y, want)
 
 
 def test_tables_lie_behind_the_file() -> None:
