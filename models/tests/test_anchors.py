@@ -73,7 +73,7 @@ def test_anchors(order: str, turned: bool, scale: float, tmp_path: Path) -> None
         ("strides", [8, 0], "above 0"),
         ("strides", [8, 16.5], "stride of 16.5"),
         ("per_cell", [2, -1], "above 0"),
-        ("per_cell", 2, "not iterable"),
+        ("per_cell", 2, "a part is of another type"),
         ("keypoints", -1, "keypoints from 0"),
         ("keypoints", "six", "expected a number"),
         ("scale", 0, "above 0"),
