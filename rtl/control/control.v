@@ -36,8 +36,10 @@ module control #(
     // 1: weights may be kept in the AI RAM; narrow maps of 1x1 layers are computed as one line
     parameter KEEP_WEIGHTS = 0,
     parameter FLAT_MAPS    = 0,
-    // channels whose parameters fit
+    parameter DILATION     = 1,
+    // channels whose parameters fit; layers decoded ahead of the array
     parameter PARAM_CHANS  = 2048,
+    parameter LOOK_AHEAD   = 4,
     // derived, not to be set: widths of a bus offset and a count
     parameter OW           = $clog2(AHB_W / 8),
     parameter CW           = OW + 1
@@ -89,15 +91,18 @@ module control #(
     output wire                     pixel_req_valid,
     input  wire                     pixel_req_ready,
     output wire [    `REQ_BITS-1:0] pixel_req,
+    output reg                      pixel_share,
     output wire                     load_start,
-    output wire [    `MAP_BITS-1:0] load_map,
+    output wire [   `LOAD_BITS-1:0] load,
+    input  wire                     load_band,
     input  wire                     load_done,
     // results: unload of a map
     output wire                     unload_start,
     output wire [ `UNLOAD_BITS-1:0] unload,
     input  wire                     unload_done,
-    // array: progress
+    // array: progress; it makes no issue, and not for want of input
     input  wire                     moves,
+    input  wire                     starves,
     // storage port: activity, failed transfer, stall of the master; flush drops everything, in the DMAC
     // too; give_up: that flush does not wait for the bus
     input  wire [`TRAFFIC_BITS-1:0] traffic,
@@ -126,7 +131,7 @@ module control #(
   wire [9:0] next_index;
   wire d_ready, q_valid, layers_wait, layers_move, first_out;
   // ---- prefetch_ctrl
-  wire pix_ready, npix_take, pix_ask, pix_loading, fc_reached;
+  wire pix_ready, npix_take, pix_ask, pix_loading, pixel_bands, fc_reached;
   // ---- layer_runner
   wire q_pop, pix_take, idle, inf_over, calc_done, inf_done, inf_kept, layer_done, inf_next;
   wire runs, waits_pixels, waits_output, keep, reuse;
@@ -254,7 +259,8 @@ module control #(
       .FP16        (FP16),
       .OUT32       (OUT32),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
-      .FLAT_MAPS   (FLAT_MAPS)
+      .FLAT_MAPS   (FLAT_MAPS),
+      .DILATION    (DILATION)
   ) u_decode (
       .clk(clk),
       .rst(rst || flush || list_changed),
@@ -279,9 +285,10 @@ module control #(
   );
 
   dispatcher #(
-      .N_Z      (N_Z),
-      .WBUF_ROWS(WBUF_ROWS),
-      .PAR_ROWS (PARAM_CHANS / N_Z)
+      .N_Z       (N_Z),
+      .WBUF_ROWS (WBUF_ROWS),
+      .PAR_ROWS  (PARAM_CHANS / N_Z),
+      .LOOK_AHEAD(LOOK_AHEAD)
   ) u_dispatch (
       .clk(clk),
       .rst(rst),
@@ -317,6 +324,19 @@ module control #(
       .reuse(reuse)
   );
 
+  // A layer that began with part of its map may lack weights: pixels then take turns with them for some cycles.
+  localparam [5:0] TURNS = 6'd63;
+  reg [5:0] turns;
+  always @(posedge clk) begin
+    if (rst) begin
+      turns       <= 6'd0;
+      pixel_share <= 1'b0;
+    end else begin
+      turns       <= (pixel_bands && runs && starves) ? TURNS : turns - {5'd0, turns != 6'd0};
+      pixel_share <= pixel_bands && turns != 6'd0;
+    end
+  end
+
   prefetch_ctrl u_prefetch (
       .clk(clk),
       .rst(rst),
@@ -342,8 +362,10 @@ module control #(
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .pixel_bands(pixel_bands),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done)
   );
 

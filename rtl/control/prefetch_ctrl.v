@@ -49,8 +49,10 @@ module prefetch_ctrl (
     output wire                  pixel_req_valid,
     input  wire                  pixel_req_ready,
     output wire [ `REQ_BITS-1:0] pixel_req,
+    output wire                  pixel_bands,
     output wire                  load_start,
-    output wire [ `MAP_BITS-1:0] load_map,
+    output wire [`LOAD_BITS-1:0] load,
+    input  wire                  load_band,
     input  wire                  load_done
 );
 
@@ -119,8 +121,10 @@ module prefetch_ctrl (
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .in_bands(pixel_bands),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done)
   );
 

@@ -45,6 +45,9 @@
       //: Sizes are within the limits of the layer decoder.
       if (start || f_on) sizes_legal : assume (n_w != 0 && n_w <= 960 && n_h != 0 && n_h <= 512 &&
           f_swl >= 4 && f_swl <= 6 && !(f_overlap && f_swl == 6) && irl == f_words);
+      //: Dilation is that of 3x3 windows without picks and overlapping pools (layer_flags).
+      if (start || f_on) dilation_legal : assume (desc[`DESC_DIL] == 0 || (DILATION > 1 && desc[`DESC_DIL] < DILATION &&
+          k3_taps && !whole && stl == 0 && !ph && !f_overlap && !desc[`DESC_FLAT]));
       //: The layer's descriptor is stable from its start on.
       if (f_on && !start) layer_stands : assume (desc == f_desc && whole == f_whole && k3_taps == f_k3_taps &&
           right == n_w - 11'd1);
@@ -53,8 +56,8 @@
       if (f_on && !start && ready) begin
         //: A stripe reads lines of the map only.
         lines_inside : assert (y_first <= last_y && last_y < n_h);
-        //: The last line read follows from the first one and STRIPE_REACH.
-        lines_read : assert (f_last_line == last_y);
+        //: The last line read follows from the first one and STRIPE_REACH; with dilation lines are left out.
+        lines_read : assert (far || f_last_line == last_y);
         //: A stripe reads words within a line only.
         words_inside : assert (first_s <= last_s && {last_s, {TB{1'b0}}} < n_w);
         //: The words read are those that its pixels span, plus the extra word before and after.
@@ -64,8 +67,14 @@
       end
       //: (invariant) The registered grid is that of the layer.
       if (f_on && !start) grid_of_layer : assert (kw == f_kw && kh == f_kh && swl == f_swl && overlap == f_overlap);
+      //: (invariant) ... and the dilation.
+      if (f_on && !start && DILATION > 1) apart_of_layer : assert (
+          far == (desc[`DESC_DIL] != 0) && apart == desc[`DESC_DIL] + 4'd1);
       //: (invariant) The stripe lies in the grid.
       if (f_on && !start) grid : assert (stripe_gx < f_kw && stripe_gy < f_kh);
+      //: (invariant) Without overlap it begins at a multiple of its width.
+      if (f_on && !start && far) aligned : assert (
+          ((stripe_gx | (p_there ? p_gx : 10'd0)) & (f_width[9:0] - 10'd1)) == 0);
       //: (invariant) The second step follows the first.
       if (f_on && !start) in_turn : assert (p_there || !there);
       //: (invariant) The whole map is one stripe.
@@ -78,7 +87,7 @@
           p_last == (whole || (f_left_x <= f_width && p_low)));
       //: (invariant) The lines computed by the second step are those of the stripe.
       if (f_on && !start && there) lines_worked_out : assert (last_y == y_last && last == p_last &&
-          reach == y_reach + {3'd0, up_tap} + {3'd0, down_tap});
+          reach == (far ? far_reach : y_reach + {3'd0, up_tap} + {3'd0, down_tap}) && (!far || index == far_index));
       //: (invariant) ... and so are the words.
       if (f_on && !start && there) words_worked_out : assert (first_s == (whole ? {NB{1'b0}} : x_lo[9:TB] - pre_word) &&
           last_s == (beyond ? right[9:TB] : x_next[9:TB]) && pre == (!whole && pre_word) &&

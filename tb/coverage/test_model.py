@@ -69,11 +69,12 @@ def test_float16_has_its_bin(h: int, n: int, k: int, wide: int) -> None:
 
 
 def test_moves_have_their_bins() -> None:
-    """Loads by lines are those of wide maps under 3x3; addresses count by what they divide by."""
+    """Convolutions load maps of more lines than a band in bands; addresses count
+    by what they divide by."""
     plain = LayerArg.make(2, 4, 70, 3, kernel=3)
-    both = [("load by lines", "multiple of 64"), ("store", "multiple of 64")]
+    both = [("load in bands", "multiple of 64"), ("store", "multiple of 64")]
     cases = [
-        ({"load_map": 1, "map_load_addr": 0x1003}, [("load by lines", "any byte")]),
+        ({"load_map": 1, "map_load_addr": 0x1003}, [("load in bands", "any byte")]),
         ({"store_map": 1, "map_store_addr": 0x1004}, [("store", "multiple of 4")]),
         ({"load_map": 1, "store_map": 1}, both),
         ({}, []),
@@ -84,9 +85,14 @@ def test_moves_have_their_bins() -> None:
         )
         assert found == [("convolution", m, "list", a) for m, a in expected]
         assert set(found) <= set(cross("moves"))
-    for other in (LayerArg.make(2, 4, 63, 3, kernel=3), LayerArg.make(2, 4, 70, 3, kernel=1)):
-        fields = descriptor.describe_layer(other.replace(load_map=1), SIZES)
-        assert [move for _, move, *_ in move_bins(fields, "convolution", "host")] == ["load"]
+    # lines of a band, by the width: 8, 4, 2, 1
+    edges = ((8, 15), (4, 16), (4, 31), (2, 32), (2, 63), (1, 64))
+    for lines, width in edges:
+        for more in (0, 1):
+            other = LayerArg.make(2, lines + more, width, 3, kernel=1 + 2 * (width % 2))
+            fields = descriptor.describe_layer(other.replace(load_map=1), SIZES)
+            found = [move for _, move, *_ in move_bins(fields, "convolution", "host")]
+            assert found == [("load", "load in bands")[more]], (lines + more, width)
     deep = LayerArg.make(2, 4, 70, 2, kernel=3, depthwise=True, load_map=1)
     assert move_bins(descriptor.describe_layer(deep, SIZES), "convolution", "host")[0][1] == "load"
 

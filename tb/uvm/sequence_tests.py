@@ -26,6 +26,7 @@ from openkpu_tb.uvm.sequences.job import (
     NetworkSequence,
     StreamSequence,
 )
+from openkpu_tb.uvm.sequences.special import MOVED
 from openkpu_tb.uvm.virtual import DisturbedSequence, LifeSequence
 
 
@@ -96,6 +97,22 @@ class ResetSequences(SequenceTest):
             await self.run(HardResetSequence())
             await self.run(LayerSequence())
         assert self.env.scoreboard.doubted, "no job was interrupted"
+
+
+@pyuvm.test()
+class WeightsThatWait(SequenceTest):
+    """Jobs, errors and resets on a build whose weights wait in the AI RAM: some certainly did."""
+
+    def overrides(self) -> None:
+        uvm_factory().set_type_override_by_type(Scoreboard, StrictScoreboard)
+
+    async def scenario(self) -> None:
+        others = (TransferErrorSequence, SoftResetSequence, HardResetSequence)
+        for number in range(few(12, 1)):
+            for job in (*JOBS, *MOVED):
+                await self.run(job())
+            await self.run(others[number % 3]())
+        assert self.env.predictor.waited, "no weights waited"
 
 
 @pyuvm.test()

@@ -54,6 +54,7 @@ def random_layer(
     signed_out: bool | None = None,
     eight_bit: bool | None = None,
     per_load: int | None = None,
+    dilation: int = 1,
     src: int | None = None,
     dst: int | None = None,
     ram_rows: int = AI_RAM_ROWS,
@@ -66,6 +67,7 @@ def random_layer(
 ) -> VectorLayer:
     """A layer with its tables, input and expected output; what is None is drawn from ``limits``.
 
+    ``dilation``: of a 3x3 layer with a pool that permits it (docs/kpu.md 1.16), never drawn.
     ``plain`` leaves the disturbances out (ordered segments, positive multipliers): the shape of a
     compiled network, for benchmarks.  ``x`` is the input map when it is not to be drawn.  Input
     and output maps never overlap in AI RAM.
@@ -120,6 +122,7 @@ def random_layer(
         fc=fc,
         eight_bit=not sixteen,
         per_load=per_load,
+        dilation=dilation,
         src=src,
         dst=dst,
         ram_rows=ram_rows,

@@ -29,6 +29,7 @@ def random_product(
     exact: bool | None = None,
     signed_a: bool | None = None,
     signed_b: bool | None = None,
+    dilation: int = 1,
     src: int | None = None,
     dst: int | None = None,
     ram_rows: int = AI_RAM_ROWS,
@@ -80,6 +81,7 @@ def random_product(
         dst=places[1] if dst is None else dst,
         ram_rows=ram_rows,
         out32=1,
+        dilation=dilation,
         **fields,
     )
     bn, act = tables(o)

@@ -58,9 +58,8 @@ LINES = ("one line", "several lines")
 PIECE = 16  # bytes: the narrowest word of the AI RAM
 ENDS = ("whole pieces", "part of a piece")  # of a line
 NINES = ("one", "part of nine", "whole nines")  # rows of B
-MOVES = ("load", "load by lines", "store")
+MOVES = ("load", "load in bands", "store")
 ADDRESSES = ("multiple of 64", "multiple of 4", "any byte")
-BY_LINES = 64  # pixels: 3x3 layers that are at least so wide load their map line by line
 ERRORS = tuple(error.name for error in Err)
 ACCESSES = ("read", "write", "read reset value", "read while busy", "write while busy")
 
@@ -139,21 +138,23 @@ def task(cross: str, bin: Bin) -> str:
 def move_bins(fields: dict[str, int], kind: str, mode: str) -> list[Bin]:
     """Bins of the cross ``moves``: what a layer of a kind has loaded and stored by itself."""
     moved = descriptor.split_fields(descriptor.MOVES, fields["moves"])
-    lines = fields["mode"] == decoded.TAPS and not fields["dw"] and fields["w"] >= BY_LINES
+    convolves = fields["mode"] in (decoded.TAPS, decoded.CHAN) and not fields["dw"]
+    plain = convolves and not fields["pools"] and not fields["fp16"]
+    bands = plain and fields["h"] > decoded.lines_of_band(fields["w"])
     found = []
     for name in ("load", "store"):
         at = moved[f"{name}_adr"]
         address = ADDRESSES[0 if at % 64 == 0 else 1 if at % 4 == 0 else 2]
-        move = MOVES[2] if name == "store" else MOVES[int(lines)]
+        move = MOVES[2] if name == "store" else MOVES[int(bands)]
         found += [(kind, move, mode, address)] * moved[name]
     return found
 
 
 def possible_move(bin: Bin) -> bool:
-    """Convolutions and products alone have windows of 3x3; words are stored, not bytes."""
+    """Maps of convolutions and products alone come in bands; words are stored, not bytes."""
     kind, move, _, address = bin
-    by_lines = move != MOVES[1] or kind in ("convolution", "product")
-    return by_lines and (move != MOVES[2] or address != ADDRESSES[2])
+    in_bands = move != MOVES[1] or kind in ("convolution", "product")
+    return in_bands and (move != MOVES[2] or address != ADDRESSES[2])
 
 
 def possible_float16(bin: Bin) -> bool:

@@ -32,7 +32,13 @@ from openkpu.generators.generate_lists import KINDS as KINDS_OF_TASKS
 from openkpu.generators.generate_pools import on_map, random_pool
 from openkpu.generators.generate_products import random_product, with_offset
 from openkpu.generators.generate_tasks import on_maps, random_elementwise
-from openkpu.layer.argument import MANY_CHANNELS, PARA_SIZE_MAX, LayerArg, LayerError
+from openkpu.layer.argument import (
+    MANY_CHANNELS,
+    MOST_DILATED_POOL,
+    PARA_SIZE_MAX,
+    LayerArg,
+    LayerError,
+)
 from openkpu.layer.elementwise import OPERATIONS
 from openkpu.layer.golden import run_layer
 from openkpu.layer.layout import Layout
@@ -41,6 +47,7 @@ from openkpu.layer.vectors import VectorLayer
 from openkpu.network import kept
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
+from openkpu_tb.device.spare import draw_spare
 from openkpu_tb.runs import graph_items
 from openkpu_tb.runs.random_cases import IMAGES, SLACK, TIMES
 from openkpu_tb.runs.requests import RandomCase
@@ -178,6 +185,7 @@ def _case(
             last=number == len(network.layers) - 1,
             fp16_lanes=config.fp16_lanes,
             keeps=config.keep_weights > 0,
+            dilation=config.dilation,
         )
         if code:
             raise TooMuch(f"refused {code}")
@@ -185,7 +193,13 @@ def _case(
     shown += f"; and {len(network.layers) - SHOWN} more" * (len(network.layers) > SHOWN)
     shown += f"; weights of {sorted(network.kept)} kept" if network.kept else ""
     title = f"{title} {shown}, {way}" + (", disturbed" if disturb else "")
-    return RandomCase(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
+    case = RandomCase(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
+    if config.weight_ahead:  # with numbers of its own, so that other builds have the same items
+        unused = kept.unused_parts(network.layers, config.ai_ram_rows, network.kept_parts())
+        own = np.random.default_rng([seed, 1])
+        case.spare = draw_spare(own, unused, config.ai_ram_rows)
+        case.title += f", {case.spare}"
+    return case
 
 
 def _any_kind(rng: np.random.Generator, way: str) -> str:
@@ -209,12 +223,13 @@ def describe(arg: LayerArg, eight_bit: bool) -> str:
         return f"float16 {arg.i_ch_num} rows of {arg.in_shape[1:]}, {arg.o_ch_num} of {to}"
     if arg.pool_task:
         return f"{KINDS[arg.pool_task]} {window_of(arg)} of {arg.in_shape}"
+    apart = f" by {arg.dilation}" if arg.dilation > 1 else ""
     kind = (
         "fc"
         if arg.fc
         else OPERATIONS[arg.ew_op]
         if arg.elementwise
-        else f"{arg.kernel}x{arg.kernel}" + (" dw" if arg.depthwise else "")
+        else f"{arg.kernel}x{arg.kernel}{apart}" + (" dw" if arg.depthwise else "")
     )
     marks = (name for name in ("in_xor", "w_xor", "out32") if getattr(arg, name))
     kind = " ".join((kind, *marks))
@@ -305,6 +320,8 @@ def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLa
     choice["kernel"] = 1 if choice["fc"] else int(rng.choice([1, 3]))
     pool = 0 if choice["fc"] or rng.random() < 0.3 else int(rng.integers(1, 10))
     choice["pool"] = pool
+    most = config.dilation if choice["kernel"] == 3 and pool <= MOST_DILATED_POOL else 1
+    choice["dilation"] = int(rng.integers(2, most + 1)) if most > 1 and rng.random() < 0.3 else 1
     c = _around(rng, CHANNELS, budget.channels)
     o = c if choice["depthwise"] else _around(rng, CHANNELS, budget.channels)
     h, w = _around(rng, HEIGHTS, budget.height), _around(rng, WIDTHS, budget.width)
@@ -319,7 +336,7 @@ def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLa
     if rows > config.ai_ram_rows:
         raise TooMuch("AI RAM")
     arg = LayerArg.make(
-        c, h, w, o, **{k: choice[k] for k in ("kernel", "pool", "depthwise", "fc")},
+        c, h, w, o, **{k: choice[k] for k in ("kernel", "pool", "depthwise", "fc", "dilation")},
         eight_bit=not sixteen, ram_rows=config.ai_ram_rows,
     )  # fmt: skip
     if network_cycles(config, [arg], eight_bit=not sixteen) > budget.cycles:

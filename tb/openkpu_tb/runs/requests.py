@@ -14,6 +14,7 @@ import numpy as np
 from openkpu.configs import Config
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network.network import ALIGN, Network
+from openkpu_tb.device.spare import SpareRows
 
 
 class RequestError(TypeError):
@@ -91,6 +92,7 @@ class RandomCase:
     disturb: bool  # wait states, lost grants, RETRY, SPLIT, a rival on the bus
     limit: int  # cycles of an undisturbed inference
     seed: int | None = None  # of the disturbance and of where things lie; None: goes on from before
+    spare: SpareRows | None = None  # rows in which weights may wait; None: as many as there are
 
 
 @dataclass

@@ -22,7 +22,9 @@ from openkpu.kmodel import (
     loads_kmodel,
     walk,
 )
+from openkpu.kmodel.program import layer_arguments, moved_parts
 from openkpu.layer.layout import map_bytes
+from openkpu.network.kept import spare_rows
 from openkpu.prediction.roofline import layer_cycles
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout
@@ -164,6 +166,8 @@ async def run_model(device: Device, request: ModelRequest, say: Say) -> None:
     programs, file = read_programs(request)
     driver = Driver(device, file, fast=request.fast, maps=request.map_moves)
     await driver.load_file()
+    layers, moved = layer_arguments(programs), moved_parts(programs)
+    await device.spare(spare_rows(layers, device.back.ram_rows, moved))
     model = ModelRun(device, driver, request, say)
     outputs: dict[str, np.ndarray] = {}
     try:

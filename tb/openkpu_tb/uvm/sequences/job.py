@@ -5,7 +5,7 @@ Each one leaves the device idle and compares all of both memories (``compares`` 
 What is not given is drawn from the generator of the virtual sequencer, which the seed begins.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,18 +20,21 @@ from openkpu.generators.generate_lists import KINDS, random_list
 from openkpu.generators.generate_pools import random_pool
 from openkpu.generators.generate_products import random_product
 from openkpu.generators.generate_tasks import random_elementwise
-from openkpu.layer.argument import LayerError
+from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.vectors import VectorLayer
+from openkpu.network.kept import spare_register, unused_parts
 from openkpu.network.network import Network, Storage
 from openkpu_tb.ahb.host_agent import Transfer
-from openkpu_tb.core.registers import AI, FIFO_DATA_OUT, Ctrl
+from openkpu_tb.core.registers import AI, FIFO_DATA_OUT, Ctrl, Err
 from openkpu_tb.device.device import DeviceError, Tables
 from openkpu_tb.device.inference_stream import WIDEST, finish_stream
 from openkpu_tb.device.simulation import SLOW
+from openkpu_tb.device.spare import draw_spare
 from openkpu_tb.handle import Handle
 
 LIMIT = 2_000_000  # cycles of any single wait
 INFERENCES = "PERF_INFERENCES"
+SPARE_ROWS = "AI_SPARE_ROWS"
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,19 @@ class DeviceSequence(uvm_sequence):
         images = self.rng.integers(0, 256, (count, *shape), dtype=np.uint8)
         return network, images
 
+    async def spare(self, layers: Sequence[LayerArg]) -> None:
+        """Rows in which weights may wait during the next job: any that its maps do not use, or
+        none; rows that do not exist are refused, and the register model keeps what it had."""
+        ram_rows = self.device.back.ram_rows
+        rows = draw_spare(self.rng, unused_parts(layers, ram_rows), ram_rows)
+        has = bool(int(self.device.tb.weights_wait.value))
+        await self.device.configure({SPARE_ROWS: spare_register(rows.part)})
+        if rows.beyond:
+            await self.device.spare(rows.beyond)
+            await self.error(Err.BAD_CONFIG if has else Err.NONE)
+        found, expected = await self.device.look(SPARE_ROWS), spare_register(rows.part) * has
+        assert found == expected, f"{SPARE_ROWS} is {found:#x}, expected {expected:#x}"
+
     async def place(self, network: Network, images: np.ndarray, continuous: bool) -> Storage:
         """A network somewhere in storage, and its registers written through the register model."""
         size = network.storage(images, continuous=True, align=WIDEST).data.size
@@ -154,6 +170,7 @@ class DeviceSequence(uvm_sequence):
         base = WIDEST * self.n(0, room // WIDEST + 1)
         storage = network.storage(images, base=base, continuous=continuous, align=WIDEST)
         await self.device.back.load_storage(storage.base, storage.data)
+        await self.spare(network.layers)
         await self.device.configure(storage.registers)
         return storage
 
@@ -175,6 +192,7 @@ class LayerSequence(DeviceSequence):
         await device.load_map(arg.in_layout, layer.x)
         if layer.x2 is not None:
             await device.load_map(arg.in_layouts[1], layer.x2)
+        await self.spare([arg])
         await device.configure({"eight_bit_mode": int(layer.eight_bit)})
         return [int(word) for word in arg.encode()]
 
@@ -213,7 +231,7 @@ class BurstSequence(LayerSequence):
     """Several layers at once; only the last one has an interrupt."""
 
     async def body(self) -> None:
-        device, row, at, words = self.device, 0, 0, []
+        device, row, at, words, args = self.device, 0, 0, [], []
         eight_bit = bool(self.rng.random() < 0.7)
         layers = [self.draw_layer(eight_bit=eight_bit) for _ in range(self.n(2, 6))]
         for number, layer in enumerate(layers):
@@ -226,7 +244,9 @@ class BurstSequence(LayerSequence):
             row += arg.out_layout.rows
             await device.load_map(arg.in_layout, layer.x)
             words += [int(word) for word in arg.encode()]
+            args.append(arg)
         assert row <= device.back.ram_rows and at <= device.back.storage_bytes
+        await self.spare(args)
         await device.configure({"eight_bit_mode": int(eight_bit)})
         await device.push(words)
         await device.finish(LIMIT)
