@@ -121,7 +121,7 @@ module openkpu_top #(
   wire bias_req_valid, bias_req_ready, bias_valid, bias_ready, bus_err, flush, give_up;
   wire store_req_valid, store_req_ready, store_valid, store_ready, store_done, pixel_valid, pixel_ready;
   // ---- data cache: maps, weights, words for the core
-  wire [`LOAD_BITS-1:0] load;
+  wire [  `LOAD_BITS-1:0] load;
   wire [`UNLOAD_BITS-1:0] unload;
   wire [`KEPT_BITS-1:0] weight_piece, kept;
   wire [`ROWWRITE_BITS-1:0] writeback;

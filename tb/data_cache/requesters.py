@@ -40,6 +40,8 @@ class Move:
     shape: Shape
     data: np.ndarray  # the map
     mask: np.ndarray  # bytes of the AI RAM that are pixels
+    band: int = 0  # lines of a band in which a load arrives; 0: the map is one band
+    bands: int = 0  # that were reported
     wait: int = LEAD
     age: int = 0
     store: int = 0

@@ -14,6 +14,7 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer import airam
+from openkpu.layer.layout import Layout
 from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import layout
@@ -30,14 +31,22 @@ from tb.data_cache.requesters import (
     drive_early,
     drive_weights,
 )
-from tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
+from tb.map_mover.test_map_mover import (
+    BANDS,
+    MAP,
+    OWNER_BITS,
+    a_shape,
+    in_bands,
+    packed,
+    packed_load,
+)
 
 WAYS = ("to the storage", "to the host")
 LARGEST = 40  # rows of a map
 # address of bytes, and their values before and after the load, and whether it writes them
 Snapshot = tuple[int, np.ndarray, np.ndarray, np.ndarray]
 INPUTS = ("stop", "fill_req", "fill_word", "writeback_req", "writeback", "window_req", "window")
-INPUTS += ("load_start", "load_map", "pixel_valid", "pixel_beat", "unload_start", "unload")
+INPUTS += ("load_start", "load", "pixel_valid", "pixel_beat", "unload_start", "unload")
 INPUTS += ("weight_wanted", "weight_kept", "weight_req", "weight_req_ready", "kept_ready")
 INPUTS += ("early_valid", "early_beat", "weight_ready", "spare")
 SPARE = 4  # rows at the end of the AI RAM in which weights of the bus wait
@@ -196,8 +205,11 @@ class Bench(BlockBench):
             self.dut.unload_map.value, self.dut.unload_adr.value = packed(rows, shape), move.address
             self.dut.unload_store.value, self.dut.unload_owner.value = move.store, move.owner
             self.dut.unload_whole.value = 1
+            self.dut.unload_apart.value = Layout(*shape).channel_rows
         else:
-            self.pixels.add(x.tobytes(), random.choice((x.size, 7)))
+            move.band = random.choice([0, *(lines for lines in BANDS if lines < shape[1])])
+            sent = b"".join(part.tobytes() for part in in_bands(x, move.band))
+            self.pixels.add(sent, random.choice((x.size, 7)))
         self.moves[name] = move
 
     def _drive_moves(self) -> None:
@@ -209,8 +221,9 @@ class Bench(BlockBench):
             begun = move if move is not None and move.wait == 0 else None
             getattr(dut, f"{name}_start").value = int(begun is not None)
             if name == "load":
-                some = random.getrandbits(len(dut.load_map))
-                dut.load_map.value = packed(begun.base, begun.shape) if begun else some
+                some = random.getrandbits(len(dut.load))
+                now = move if move is not None and move.wait <= 0 else None  # stable until it is done
+                dut.load.value = packed_load(now.base, now.shape, now.band) if now else some
             elif move is None:
                 dut.unload_map.value = random.getrandbits(44)
                 dut.unload_store.value = random.getrandbits(1)
@@ -289,6 +302,10 @@ class Bench(BlockBench):
     def _check_moves(self) -> None:
         for name, move in self.moves.items():
             done = bool(int(getattr(self.dut, f"{name}_done").value))
+            band = name == "load" and bool(int(self.dut.load_band.value))
+            assert not band or (move is not None and move.running), "a band of nothing"
+            if move is not None:
+                move.bands += band
             assert not done or (move is not None and move.running), f"{name}_done of nothing"
             if move is None or not move.running:
                 continue
@@ -306,6 +323,7 @@ class Bench(BlockBench):
         self.moves[name] = None
         if name == "load":
             assert not self.pixels.words, "done before all pixels are taken"
+            assert move.bands == len(in_bands(move.data, move.band)), "bands that were reported"
             self.ram[self.flux] = self.new[self.flux]
             self.flux[:] = False
             self.met["load"] += 1
