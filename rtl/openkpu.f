@@ -32,6 +32,7 @@ rtl/control/layer_runner.v
 rtl/control/layer_share.v
 rtl/control/layer_sizes.v
 rtl/control/layer_steps.v
+rtl/control/layer_words.v
 rtl/control/list_check.v
 rtl/control/list_reader.v
 rtl/control/pixel_bands.v

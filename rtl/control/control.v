@@ -3,7 +3,7 @@
 // control: the central controller.
 //
 // How it works: layer words come from the host's FIFO or, in a task-list run, from a list in the
-// storage (list_reader, word_source). layer_decode turns each layer into a descriptor; dispatcher
+// storage (layer_words). layer_decode turns each layer into a descriptor; dispatcher
 // requests its weights, passes it to the loaders, which run ahead, and to a queue, from which
 // layer_runner starts one layer at a time. In a stream prefetch_ctrl requests the pixels of the next
 // inference ahead of time. run_state detects the errors that end a run early.
@@ -91,7 +91,7 @@ module control #(
     output wire                     pixel_req_valid,
     input  wire                     pixel_req_ready,
     output wire [    `REQ_BITS-1:0] pixel_req,
-    output reg                      pixel_share,
+    output wire                     pixel_share,
     output wire                     load_start,
     output wire [   `LOAD_BITS-1:0] load,
     input  wire                     load_band,
@@ -117,10 +117,10 @@ module control #(
   wire start = host[`HOST_START];
   wire soft_reset = host[`HOST_SOFT_RESET];
 
-  // ---- list_reader, word_source
-  wire list_word_valid, list_take, list_mode, committed, list_last, list_parity, list_changed, moved_on;
+  // ---- layer_words
+  wire list_comes, list_mode, committed, list_last, list_parity, list_changed, moved_on;
   wire dec_word_valid, hold;
-  wire [63:0] list_word, dec_word_data;
+  wire [63:0] dec_word_data;
   wire [9:0] list_index, list_changed_index, host_index;
   // ---- run_state
   wire refuse, trouble, refused, error, busy;
@@ -131,7 +131,7 @@ module control #(
   wire [9:0] next_index;
   wire d_ready, q_valid, layers_wait, layers_move, first_out;
   // ---- prefetch_ctrl
-  wire pix_ready, npix_take, pix_ask, pix_loading, pixel_bands, fc_reached;
+  wire pix_ready, npix_take, pix_ask, pix_loading, fc_reached;
   // ---- layer_runner
   wire q_pop, pix_take, idle, inf_over, calc_done, inf_done, inf_kept, layer_done, inf_next;
   wire runs, waits_pixels, waits_output, keep, reuse;
@@ -143,52 +143,38 @@ module control #(
 
   assign events  = {error, npix_take, inf_next, layer_done, inf_kept, inf_done, calc_done};
 
-  list_reader #(
+  layer_words #(
       .AHB_W(AHB_W)
-  ) u_list (
+  ) u_words (
       .clk(clk),
       .rst(rst),
       .flush(flush),
       .cfg(cfg),
-      .start(start),
-      .inf_over(inf_over),
-      .inf_next(inf_next),
+      .host(host),
+      .arg_valid(arg_valid),
+      .arg_ready(arg_ready),
+      .arg_data(arg_data),
+      .arg_flush(arg_flush),
       .list_req_valid(list_req_valid),
       .list_req_ready(list_req_ready),
       .list_req(list_req),
       .list_valid(list_valid),
       .list_ready(list_ready),
       .list_beat(list_beat),
-      .word_valid(list_word_valid),
-      .word_take(list_take),
-      .word(list_word),
-      .collected(collected),
+      .inf_over(inf_over),
+      .inf_next(inf_next),
       .list_mode(list_mode),
       .committed(committed),
-      .index(list_index),
-      .last(list_last),
-      .parity(list_parity),
+      .list_comes(list_comes),
+      .list_index(list_index),
+      .list_last(list_last),
+      .list_parity(list_parity),
       .changed(list_changed),
       .changed_index(list_changed_index),
-      .moved_on(moved_on)
-  );
-
-  word_source u_words (
-      .clk(clk),
-      .rst(rst),
-      .flush(flush),
-      .host(host),
-      .arg_valid(arg_valid),
-      .arg_ready(arg_ready),
-      .arg_data(arg_data),
-      .arg_flush(arg_flush),
-      .list_mode(list_mode),
-      .list_valid(list_word_valid),
-      .list_word(list_word),
-      .list_take(list_take),
-      .dec_word_valid(dec_word_valid),
-      .dec_word_ready(dec_word_ready),
-      .dec_word_data(dec_word_data),
+      .moved_on(moved_on),
+      .word_valid(dec_word_valid),
+      .word_ready(dec_word_ready),
+      .word(dec_word_data),
       .host_index(host_index),
       .collected(collected),
       .busy(busy),
@@ -205,7 +191,7 @@ module control #(
       .start             (start),
       .list_mode         (list_mode),
       .list_index        (list_index),
-      .list_comes        (list_valid || list_word_valid),
+      .list_comes        (list_comes),
       .host_comes        (arg_valid && !hold),
       .dec_word_ready    (dec_word_ready),
       .dec_idle          (dec_idle),
@@ -324,19 +310,6 @@ module control #(
       .reuse(reuse)
   );
 
-  // A layer that began with part of its map may lack weights: pixels then take turns with them for some cycles.
-  localparam [5:0] TURNS = 6'd63;
-  reg [5:0] turns;
-  always @(posedge clk) begin
-    if (rst) begin
-      turns       <= 6'd0;
-      pixel_share <= 1'b0;
-    end else begin
-      turns       <= (pixel_bands && runs && starves) ? TURNS : turns - {5'd0, turns != 6'd0};
-      pixel_share <= pixel_bands && turns != 6'd0;
-    end
-  end
-
   prefetch_ctrl u_prefetch (
       .clk(clk),
       .rst(rst),
@@ -362,7 +335,8 @@ module control #(
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
-      .pixel_bands(pixel_bands),
+      .starves(runs && starves),
+      .pixel_share(pixel_share),
       .load_start(load_start),
       .load(load),
       .load_band(load_band),

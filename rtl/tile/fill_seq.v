@@ -73,7 +73,6 @@ module fill_seq #(
 
   // ---- descriptor fields; those in the nest's paths are registered: it begins three cycles after start
   wire k3_layer = desc[`DESC_K3] && !desc[`DESC_EW];
-  wire [13:0] n_c = desc[`DESC_C];
   wire [10:0] n_w = desc[`DESC_W];
   reg k3;
   reg [1:0] stl, ip;
@@ -143,7 +142,8 @@ module fill_seq #(
   wire [2:0] unit_size;
   wire [1:0] unit;
   wire [13:0] chans_left;
-  wire unit_last, next_last, group_end, pass_last, block_last;
+  wire unit_last, group_end, pass_last, block_last;
+  wire [NB-1:0] whole_last;
   reg started;
   always @(posedge clk) started <= start && !rst;
   fill_units #(
@@ -162,8 +162,9 @@ module fill_seq #(
       .unit       (unit),
       .chans_left (chans_left),
       .unit_last  (unit_last),
-      .next_last  (next_last),
       .group_end  (group_end),
+      .right      (right),
+      .whole_last (whole_last),
       .pass_last  (pass_last),
       .block_last (block_last)
   );
@@ -172,19 +173,10 @@ module fill_seq #(
   assign stripe_end = pass_end && pass_last;
   wire all_end = stripe_end && stripe[`STRIPE_LAST] && block_last;
 
-  // Words of a line read as a whole, less one: up to the end of the last channel of a full unit, of the last
-  // unit. Where several channels share a row, a line is shorter than their pitch.
-  wire [1:0] full_less = unit_size[1:0] - 2'd1;  // four channels: 0 - 1 wraps to 3
-  wire [1:0] tail_less = (n_c[1:0] - 2'd1) & full_less;
-  wire [10:0] full_right = right | ({9'd0, full_less} << (3'd4 + {1'b0, ip}));
-  wire [10:0] tail_right = right | ({9'd0, tail_less} << (3'd4 + {1'b0, ip}));
-  wire tail_next = (unit_end && go) ? next_last : unit_last;
-  reg [NB-1:0] full_last, tail_last, s_final;
+  reg [NB-1:0] s_final;
   always @(posedge clk) begin
-    right <= n_w - 11'd1;
-    full_last <= full_right[9:TB];
-    tail_last <= tail_right[9:TB];
-    s_final <= whole ? (tail_next ? tail_last : full_last) : load ? following[`STRIPE_FINAL] : stripe[`STRIPE_FINAL];
+    right   <= n_w - 11'd1;
+    s_final <= whole ? whole_last : load ? following[`STRIPE_FINAL] : stripe[`STRIPE_FINAL];
   end
 
   // ---- loops that end with this word
@@ -397,7 +389,7 @@ module fill_seq #(
       .note      (note)
   );
 
-  wire unused = &{1'b0, desc, n_c, chans_left, coming, full_right, tail_right, unit_at, quarters, flat_bytes, turn_at};
+  wire unused = &{1'b0, desc, chans_left, coming, unit_at, quarters, flat_bytes, turn_at};
 
 `ifdef FORMAL_fill_seq
   `include "fill_seq_props.vh"
