@@ -5,6 +5,7 @@ exact reference has it, for devices with and without them."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from openkpu.compiler import build, okpu, run
 from openkpu.compiler.bands.lines import Window, window
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.lowering import costs
+from openkpu.compiler.lowering.axes import Axis
 from openkpu.compiler.program import Program
 from openkpu.compiler.source import read_graph
 from openkpu.layer.argument import LayerArg
@@ -193,3 +195,25 @@ def test_halo(pool: int, first: int, behind: int, expected: tuple[int, int, int,
     """Lines that a band of a map of 21 lines reads and computes, taps 3 apart."""
     arg = LayerArg.make(4, 21, 30, kernel=3, dilation=3, pool=pool)
     assert window(arg, first, behind) == Window(*expected)
+
+
+def test_covers() -> None:
+    """Copies of a line, each moved, and the device's taps in them are the pixels of the node."""
+    rng, seen = np.random.default_rng(5), 0
+    for _ in range(400):
+        taps, apart, stride, far = (int(n) for n in rng.integers((1, 1, 1, 1), (6, 4, 3, 5)))
+        size, top = int(rng.integers(1, 14)), int(rng.integers(0, 6))
+        room = size + top - (taps - 1) * apart - 1
+        if room < 0:
+            continue
+        axis = Axis(taps, apart, stride, top, size, 0, size, room // stride + 1)
+        line = {at: at + 1 for at in range(size)}  # every other pixel is the zero point, 0
+        for anchor, reach in itertools.product(axis.anchors(), (0, 1)):
+            for t, cover in (axis.cover(anchor, reach, far) or {}).items():
+                copy = {at: line.get(at + t, 0) for at in range(size)}
+                for (n, k), output in itertools.product(cover.items(), range(axis.outputs)):
+                    pixel = copy.get(output * stride + anchor + n * far, 0)
+                    assert pixel == line.get(output * stride + k * apart - top, 0)
+                    assert abs(n) <= reach
+                    seen += n != 0 and far > 1
+    assert seen > 1000
