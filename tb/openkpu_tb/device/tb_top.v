@@ -373,6 +373,7 @@ module tb_top #(
   wire [31:0] ram_rows    = AI_RAM_ROWS;
   wire [31:0] path_bytes  = PATH;
   wire [31:0] fp16_lanes  = FP16_LANES; // products of float16 at a time
+  wire [31:0] dilation    = DILATION;   // largest distance of the taps of a 3x3 window
   wire        weights_wait = WEIGHT_AHEAD != 0; // in rows of the AI RAM
   wire slow_beat = cycle[21];
 

@@ -5,6 +5,7 @@ Each one leaves the device idle and compares all of both memories (``compares`` 
 What is not given is drawn from the generator of the virtual sequencer, which the seed begins.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,12 @@ class DeviceSequence(uvm_sequence):
         """Another sequence on the same sequencer."""
         await sequence.start(self.sequencer)
 
+    def limits(self, channels: int | None = None, size: int | None = None) -> Limits:
+        """Those of this simulator and device; at most so many channels."""
+        found = dataclasses.replace(sizes().layer, dilation=int(self.device.tb.dilation.value))
+        channels = min(channels or found.channels, found.channels)
+        return dataclasses.replace(found, channels=channels, size=size or found.size)
+
     # ------------------------------------------------------------ what they need
     async def idle(self, limit: int = LIMIT) -> None:
         """Read AI_STATUS until the device is idle; DeviceTimeout after ``limit`` cycles."""
@@ -117,7 +124,7 @@ class DeviceSequence(uvm_sequence):
         return self._draw(others[self.n(0, 3)] if self.rng.random() < 0.5 else random_layer)
 
     def _draw(self, make: Callable[..., VectorLayer], **fixed: object) -> VectorLayer:
-        limits, rows = sizes().layer, self.device.back.ram_rows
+        limits, rows = self.limits(), self.device.back.ram_rows
         for _ in range(1000):
             try:
                 return make(self.rng, limits=limits, ram_rows=rows, **fixed)
@@ -134,7 +141,7 @@ class DeviceSequence(uvm_sequence):
         rows, number = self.device.back.ram_rows, self.n(1, size.layers + 1)
         if self.rng.random() < 0.4:
             kinds = [str(kind) for kind in self.rng.choice(KINDS, number)]
-            few = Limits(channels=min(12, size.layer.channels))
+            few = self.limits(channels=12)
             network, _ = random_list(self.rng, kinds, shape, limits=few, ram_rows=rows)
         else:
             network, _ = random_network(
@@ -143,7 +150,7 @@ class DeviceSequence(uvm_sequence):
                 layers=number,
                 fc_last=bool(self.rng.random() < 0.5),
                 eight_bit=bool(self.rng.random() < 0.6),
-                limits=size.layer,
+                limits=self.limits(),
             )
             network.place(rows)
         images = self.rng.integers(0, 256, (count, *shape), dtype=np.uint8)
