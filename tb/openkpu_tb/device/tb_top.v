@@ -405,6 +405,29 @@ module tb_top #(
     layer_ran <= (layer_done === 1'b1) ? {`DUT.u_control.list_mode, `DUT.desc} : layer_ran;
 `endif
 
+  // what weights that wait did until that layer ended, from the end of the one before on: {the rows were
+  // full, words came around their end, there were any}
+  wire [2:0] ring_now;
+  reg  [2:0] ring_ways = 3'd0, ring_ran = 3'd0;
+`ifdef NETLIST
+  assign ring_now = 3'd0;
+`else
+  generate
+    if (WEIGHT_AHEAD != 0) begin : g_ring
+      wire over = `DUT.u_cache.g_ahead.u_ring.write_over;
+      wire last = `DUT.u_cache.g_ahead.u_ring.put == `DUT.u_cache.g_ahead.u_ring.last_word;
+      wire full = `DUT.u_cache.g_ahead.u_ring.store && `DUT.u_cache.g_ahead.u_ring.full;
+      assign ring_now = {full === 1'b1, (over && last) === 1'b1, over === 1'b1};
+    end else begin : g_no_ring
+      assign ring_now = 3'd0;
+    end
+  endgenerate
+`endif
+  always @(posedge clk) begin
+    ring_ran  <= (layer_done === 1'b1) ? ring_ways | ring_now : ring_ran;
+    ring_ways <= (layer_done === 1'b1) ? 3'd0 : ring_ways | ring_now;
+  end
+
 `ifdef VERILATOR
   // to write megabytes as text and to read them takes longer than most jobs
   reg [31:0]       store_found[0:MOST_STORE-1];

@@ -21,7 +21,7 @@ from openkpu.generators.generate_lists import KINDS, random_list
 from openkpu.generators.generate_pools import random_pool
 from openkpu.generators.generate_products import random_product
 from openkpu.generators.generate_tasks import random_elementwise
-from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.argument import MOST_DILATED_POOL, LayerArg, LayerError
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network.kept import spare_register, unused_parts
 from openkpu.network.network import Network, Storage
@@ -207,6 +207,27 @@ class LayerSequence(DeviceSequence):
         self.layer = self.layer or self.draw_task()
         await self.device.push(await self.prepare(self.layer, int_en=1))
         await self.device.finish(LIMIT)
+        await self.idle()
+
+
+class DistantTapsSequence(LayerSequence):
+    """A layer whose taps are ``far`` pixels apart; a device that has not so much refuses it, and
+    its memories stay as they are (docs/kpu.md 1.16)."""
+
+    def __init__(self, name: str = "distant taps", far: int = 2) -> None:
+        super().__init__(name)
+        self.far = far
+
+    async def body(self) -> None:
+        pool = self.n(0, MOST_DILATED_POOL + 1)
+        kind = {"kernel": 3, "pool": pool, "fc": False, "dilation": self.far}
+        self.layer = self.draw_layer(**kind)
+        await self.device.push(await self.prepare(self.layer, int_en=1))
+        if self.far <= int(self.device.tb.dilation.value):
+            await self.device.finish(LIMIT)
+        else:
+            error = await self.device.refusal(LIMIT)
+            assert error.code == Err.BAD_FLAGS, f"{error}, expected BAD_FLAGS"
         await self.idle()
 
 
