@@ -126,14 +126,14 @@ def test_dilated_layers_have_their_bins() -> None:
 
 
 def test_weights_have_their_bins() -> None:
-    """The furthest that the weights of a layer's time went; a pooling task has none."""
+    """All that the weights did in a layer's time; a pooling task has none."""
     arg = LayerArg.make(2, 4, 20, 3, kernel=3)
-    for ways, route in ((0, 0), (1, 1), (3, 2), (5, 3), (4, 3), (7, 3)):
+    for ways, routes in ((0, (0,)), (1, (1,)), (3, (1, 2)), (5, (1, 3)), (4, (3,)), (7, (1, 2, 3))):
         for eight in (True, False):
             fields = descriptor.describe_layer(arg, SIZES, eight_bit=eight)
-            (found,) = wait_bins(fields, "list", ways)
-            assert found == (ROUTES[route], "list", "8" if eight else "16")
-            assert found in cross("waits")
+            found, bits = wait_bins(fields, "list", ways), "8" if eight else "16"
+            assert found == [(ROUTES[route], "list", bits) for route in routes]
+            assert set(found) <= set(cross("waits"))
     task_fields = descriptor.describe_layer(pool_layer((2, 4, 20), MAXIMUM, (2, 2)), SIZES)
     assert wait_bins(task_fields, "host", 7) == []
 

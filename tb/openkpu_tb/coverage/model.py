@@ -54,7 +54,7 @@ BITS = ("8", "16")
 LOADS = ("1", "2", "3 or more")
 DISTANCES = tuple(str(far) for far in range(2, MOST_DILATION + 1))  # of taps
 DILATED = ("3x3", "3x3 dw", "3x3 sums")
-# into the rows of AI_SPARE_ROWS, by bits of tb_top's ring_ran: the highest one counts
+# into the rows of AI_SPARE_ROWS; all but the first by bits of tb_top's ring_ran
 ROUTES = ("go directly", "wait", "wait around the end", "wait until the rows are full")
 MAPS = ("one map", "two maps")
 WINDOWS = ("window", "padded window", "whole map")
@@ -172,7 +172,8 @@ def wait_bins(fields: dict[str, int], mode: str, ways: int) -> list[Bin]:
     if fields["pools"]:
         return []
     bits = BITS[int(bool(fields["wide"] or fields["fp16"]))]
-    return [(ROUTES[ways.bit_length()], mode, bits)]
+    routes = [route for bit, route in enumerate(ROUTES[1:]) if ways >> bit & 1]
+    return [(route, mode, bits) for route in routes or ROUTES[:1]]
 
 
 def possible_dilation(bin: Bin) -> bool:
