@@ -47,7 +47,8 @@ def draw(config: Config, seed: int, count: int) -> list[VectorLayer]:
         high, wide = (max(n, 4) if pool else n for n in (high, wide))
         c, o = (int(n) for n in rng.integers(1, 12 if wide > 64 else 24, 2))
         if number % 7 == 5:
-            layer = random_product(rng, c=c, h=high, w=wide, o=o, kernel=3, dilation=far)
+            kind = {"kernel": 3, "dilation": far, "ram_rows": config.ai_ram_rows}
+            layer = random_product(rng, c=c, h=high, w=wide, o=o, **kind)
         else:
             layer = random_layer(
                 rng,
@@ -60,7 +61,8 @@ def draw(config: Config, seed: int, count: int) -> list[VectorLayer]:
                 depthwise=depthwise,
                 fc=False,
                 dilation=far,
-                eight_bit=bool(rng.random() < 0.7),
+                eight_bit=bool(rng.random() < 0.7) or config.weight_bits < 16,
+                ram_rows=config.ai_ram_rows,
                 case=f"by {far}, {number}",
             )
         found.append(layer)
@@ -86,6 +88,7 @@ def pooled(config: Config, seed: int) -> list[VectorLayer]:
             fc=False,
             dilation=far,
             eight_bit=number % 4 > 0 or config.weight_bits < 16,
+            ram_rows=config.ai_ram_rows,
             case=f"by {far}, pool {pool}, {'depthwise' if depthwise else 'dense'}",
         )
         found.append(layer)
