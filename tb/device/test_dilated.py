@@ -5,6 +5,7 @@ the predicted cycles; compiled networks with such layers, and lists."""
 import contextlib
 import dataclasses
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def draw(config: Config, seed: int, count: int) -> list[VectorLayer]:
         high, wide = (max(n, 4) if pool else n for n in (high, wide))
         c, o = (int(n) for n in rng.integers(1, 12 if wide > 64 else 24, 2))
         if number % 7 == 5:
-            kind = {"kernel": 3, "dilation": far, "ram_rows": config.ai_ram_rows}
+            kind: dict[str, Any] = {"kernel": 3, "dilation": far, "ram_rows": config.ai_ram_rows}
             layer = random_product(rng, c=c, h=high, w=wide, o=o, **kind)
         else:
             layer = random_layer(
@@ -125,7 +126,7 @@ def test_layers(sim: str, name: str, most: int, count: int) -> None:
     " verilator-k210_fp16-8 verilator-small_fpga-8",
 )
 def test_pools(sim: str, name: str, most: int) -> None:
-    """Windows of a pool over lines of which each reads three others, far away."""
+    """Windows of a pool over lines that read others far away."""
     config = dataclasses.replace(configs.load_config(name), dilation=most)
     layers = pooled(config, most)
     args = [layer.arg for layer in layers]
@@ -172,7 +173,7 @@ def lists(config: Config, seed: int) -> list[RandomCase]:
         kinds = [str(n) for n in rng.choice(KINDS, 9, p=(0.6, 0.05, 0.1, 0.15, 0.1))]
         shape = tuple(int(rng.integers(2, n)) for n in (9, 24, 70))
         with contextlib.suppress(NetworkError):
-            made = {"ram_rows": config.ai_ram_rows, "moves": 0.4, "strides": 0.3}
+            made: dict[str, Any] = {"ram_rows": config.ai_ram_rows, "moves": 0.4, "strides": 0.3}
             network, image = random_list(rng, kinds, shape, limits=limits, **made)
             if sum(arg.dilation > 1 for arg in network.layers) < 2:
                 continue
