@@ -8,6 +8,8 @@ from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.generators.generate import Limits, random_layer
 from openkpu.layer import decoded
 from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.pool_layer import pool_layer
+from openkpu.layer.pool_tasks import MAXIMUM
 from openkpu.products.matmul_fp16 import layer_of
 from openkpu_tb.core import descriptor
 from openkpu_tb.core.registers import AI, PERF
@@ -15,12 +17,15 @@ from openkpu_tb.coverage import float16
 from openkpu_tb.coverage.model import (
     KERNELS,
     POOLS,
+    ROUTES,
     Bin,
     classify,
     crosses,
+    dilation_bins,
     move_bins,
     register_words,
     task,
+    wait_bins,
 )
 
 SIZES = decoded.Sizes()
@@ -38,6 +43,8 @@ PAIRS = 43  # of a pool and a width at which it has a window
     [
         # convolutions and depthwise ones by kernel and bits, the former by loads; dense ones
         ("layer", 2 * PAIRS * 2 * 3 + 2 * PAIRS * 2 + 5 * 2 * 3),
+        ("dilation", 7 * (2 * 5 + 1)),  # 2 to 8 pixels; two kinds with five pools, sums without
+        ("waits", 4 * 3 * 2),  # ways, how layers are started, bits
         ("elementwise", 4 * 2 * PAIRS),  # four operations, with one map and two
         ("pooling", 4 * 3 * 5),  # kinds; windows without and with padding, of the whole map; widths
         ("product", 2 * 4 * 5),  # kernels, pairs of operands, widths
@@ -95,6 +102,40 @@ def test_moves_have_their_bins() -> None:
             assert found == [("load", "load in bands")[more]], (lines + more, width)
     deep = LayerArg.make(2, 4, 70, 2, kernel=3, depthwise=True, load_map=1)
     assert move_bins(descriptor.describe_layer(deep, SIZES), "convolution", "host")[0][1] == "load"
+
+
+def test_dilated_layers_have_their_bins() -> None:
+    """docs/kpu.md 1.16: the distance, by the descriptor; a layer without one has none."""
+    for far, pool, dw, out32, kind in (
+        (2, 0, 0, 0, "3x3"),
+        (5, 4, 1, 0, "3x3 dw"),
+        (8, 0, 0, 1, "3x3 sums"),
+        (3, 1, 0, 0, "3x3"),
+    ):
+        arg = LayerArg.make(2, 9, 20, 2, kernel=3, pool=pool, depthwise=dw, out32=out32)
+        plain = descriptor.describe_layer(arg, SIZES)
+        assert dilation_bins(plain) == []
+        fields = descriptor.describe_layer(arg.replace(dilation=far), SIZES)
+        packed = descriptor.unpack(descriptor.pack_descriptor(fields))
+        assert dilation_bins(packed) == [(str(far), kind, POOLS[pool])]
+        assert set(dilation_bins(packed)) <= set(cross("dilation"))
+        assert classify(packed) == classify(plain)
+    for distance, kind, pool in cross("dilation"):
+        assert 2 <= int(distance) <= 8 and pool in POOLS[:5]
+        assert pool == "none" or kind != "3x3 sums"
+
+
+def test_weights_have_their_bins() -> None:
+    """All that the weights did in a layer's time; a pooling task has none."""
+    arg = LayerArg.make(2, 4, 20, 3, kernel=3)
+    for ways, routes in ((0, (0,)), (1, (1,)), (3, (1, 2)), (5, (1, 3)), (4, (3,)), (7, (1, 2, 3))):
+        for eight in (True, False):
+            fields = descriptor.describe_layer(arg, SIZES, eight_bit=eight)
+            found, bits = wait_bins(fields, "list", ways), "8" if eight else "16"
+            assert found == [(ROUTES[route], "list", bits) for route in routes]
+            assert set(found) <= set(cross("waits"))
+    task_fields = descriptor.describe_layer(pool_layer((2, 4, 20), MAXIMUM, (2, 2)), SIZES)
+    assert wait_bins(task_fields, "host", 7) == []
 
 
 def test_rules() -> None:

@@ -7,6 +7,7 @@ Random jobs on memories full of random bytes; after each one all of both memorie
 import pyuvm
 from pyuvm import uvm_factory
 
+from openkpu.layer.argument import MOST_DILATION
 from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.core.registers import AI_RAM, Err
 from openkpu_tb.coverage.model import TRAFFIC
@@ -22,6 +23,7 @@ from openkpu_tb.uvm.sequences.faults import (
 )
 from openkpu_tb.uvm.sequences.job import (
     JOBS,
+    DistantTapsSequence,
     LayerSequence,
     NetworkSequence,
     StreamSequence,
@@ -49,6 +51,20 @@ class JobSequences(SequenceTest):
         for _ in range(few(4, 1)):
             for job in JOBS:
                 await self.run(job())
+
+
+@pyuvm.test()
+class DistantTaps(SequenceTest):
+    """Every distance that the field can hold, on a device that has some of them: it runs these and
+    refuses the others, and the predictor says the same of both memories."""
+
+    async def scenario(self) -> None:
+        most = int(self.tb.dilation.value)
+        for far in range(2, MOST_DILATION + 1):
+            await self.run(DistantTapsSequence(far=far))
+        error = await self.device.error()
+        assert error is None, error
+        assert self.env.predictor.layers == most - 1
 
 
 @pyuvm.test()

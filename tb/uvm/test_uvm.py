@@ -81,6 +81,17 @@ def test_weights_that_wait(sim: str, test: str) -> None:
     simulate(sim, WAITS, "tb.uvm.sequence_tests", test, seeds.chosen_seeds()[0][0])
 
 
+@pytest.mark.tier(check=["verilator-*"], nightly=["icarus-*"])
+@pytest.mark.parametrize(
+    ("sim", "most"), [("verilator", 3), ("verilator", 1), ("verilator", 8), ("icarus", 3)]
+)
+def test_distance_of_taps(sim: str, most: int) -> None:
+    """A build's largest distance: what the predictor reads of it, and what the device refuses."""
+    config = dataclasses.replace(configs.load_config("nano"), dilation=most)
+    seed = seeds.chosen_seeds()[0][0]
+    simulate(sim, config, "tb.uvm.sequence_tests", "DistantTaps", seed)
+
+
 @pytest.mark.check
 @pytest.mark.tier(nightly=["icarus-*", "*EveryMove", "*small*"])
 @pytest.mark.parametrize(

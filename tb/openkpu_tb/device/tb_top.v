@@ -373,6 +373,7 @@ module tb_top #(
   wire [31:0] ram_rows    = AI_RAM_ROWS;
   wire [31:0] path_bytes  = PATH;
   wire [31:0] fp16_lanes  = FP16_LANES; // products of float16 at a time
+  wire [31:0] dilation    = DILATION;   // largest distance of the taps of a 3x3 window
   wire        weights_wait = WEIGHT_AHEAD != 0; // in rows of the AI RAM
   wire slow_beat = cycle[21];
 
@@ -403,6 +404,29 @@ module tb_top #(
   always @(posedge clk)
     layer_ran <= (layer_done === 1'b1) ? {`DUT.u_control.list_mode, `DUT.desc} : layer_ran;
 `endif
+
+  // what weights that wait did until that layer ended, from the end of the one before on: {the rows were
+  // full, words came around their end, there were any}
+  wire [2:0] ring_now;
+  reg  [2:0] ring_ways = 3'd0, ring_ran = 3'd0;
+`ifdef NETLIST
+  assign ring_now = 3'd0;
+`else
+  generate
+    if (WEIGHT_AHEAD != 0) begin : g_ring
+      wire over = `DUT.u_cache.g_ahead.u_ring.write_over;
+      wire last = `DUT.u_cache.g_ahead.u_ring.put == `DUT.u_cache.g_ahead.u_ring.last_word;
+      wire full = `DUT.u_cache.g_ahead.u_ring.store && `DUT.u_cache.g_ahead.u_ring.full;
+      assign ring_now = {full === 1'b1, (over && last) === 1'b1, over === 1'b1};
+    end else begin : g_no_ring
+      assign ring_now = 3'd0;
+    end
+  endgenerate
+`endif
+  always @(posedge clk) begin
+    ring_ran  <= (layer_done === 1'b1) ? ring_ways | ring_now : ring_ran;
+    ring_ways <= (layer_done === 1'b1) ? 3'd0 : ring_ways | ring_now;
+  end
 
 `ifdef VERILATOR
   // to write megabytes as text and to read them takes longer than most jobs

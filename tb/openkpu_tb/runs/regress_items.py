@@ -34,7 +34,6 @@ from openkpu.generators.generate_products import random_product, with_offset
 from openkpu.generators.generate_tasks import on_maps, random_elementwise
 from openkpu.layer.argument import (
     MANY_CHANNELS,
-    MOST_DILATED_POOL,
     PARA_SIZE_MAX,
     LayerArg,
     LayerError,
@@ -276,7 +275,11 @@ def _product(rng: np.random.Generator, config: Config, budget: Budget) -> Vector
         raise TooMuch("AI RAM")
     if kernel**2 * c * h * w * o // config.macs > budget.cycles:
         raise TooMuch("cycles")
-    return random_product(rng, c=c, h=h, w=w, o=o, kernel=kernel, ram_rows=config.ai_ram_rows)
+    how: dict[str, Any] = {
+        "limits": Limits(dilation=config.dilation),
+        "ram_rows": config.ai_ram_rows,
+    }
+    return random_product(rng, c=c, h=h, w=w, o=o, kernel=kernel, **how)
 
 
 def _float16(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
@@ -320,8 +323,8 @@ def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLa
     choice["kernel"] = 1 if choice["fc"] else int(rng.choice([1, 3]))
     pool = 0 if choice["fc"] or rng.random() < 0.3 else int(rng.integers(1, 10))
     choice["pool"] = pool
-    most = config.dilation if choice["kernel"] == 3 and pool <= MOST_DILATED_POOL else 1
-    choice["dilation"] = int(rng.integers(2, most + 1)) if most > 1 and rng.random() < 0.3 else 1
+    limits = Limits(dilation=config.dilation)
+    choice["dilation"] = limits.draw_dilation(rng, choice["kernel"], pool)
     c = _around(rng, CHANNELS, budget.channels)
     o = c if choice["depthwise"] else _around(rng, CHANNELS, budget.channels)
     h, w = _around(rng, HEIGHTS, budget.height), _around(rng, WIDTHS, budget.width)
@@ -353,7 +356,7 @@ def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLa
             raise TooMuch("weight load")
     layer = random_layer(
         rng, c=c, h=h, w=w, o=o, eight_bit=not sixteen, ram_rows=config.ai_ram_rows,
-        limits=Limits(), **choice,
+        limits=limits, **choice,
     )  # fmt: skip
     fields = {name: int(rng.integers(0, count)) for name, count in IGNORED.items()}
     arg = layer.arg.replace(**fields)
@@ -415,13 +418,14 @@ def _network(rng: np.random.Generator, config: Config, budget: Budget) -> Networ
     small = budget.cycles < 10_000
     most = (4, 9, 12) if small else (9, 30, 70)
     shape = tuple(int(rng.integers(least, n)) for least, n in zip((1, 4, 4), most, strict=True))
+    limits = Limits(channels=6, size=12) if small else Limits(channels=20)
     network, _ = random_network(
         rng,
         shape=shape,
         layers=int(rng.integers(2, 4 if small else 7)),
         fc_last=bool(rng.random() < 0.5),
         eight_bit=config.weight_bits < 16 or bool(rng.random() < 0.6),
-        limits=Limits(channels=6, size=12) if small else Limits(channels=20),
+        limits=dataclasses.replace(limits, dilation=config.dilation),
         two_maps=on_maps if rng.random() < 0.5 else None,
         one_map=on_map if rng.random() < 0.5 and config.pool_lanes else None,
     )
@@ -445,6 +449,7 @@ def _list(rng: np.random.Generator, config: Config, budget: Budget) -> Network:
     rows = config.ai_ram_rows if rng.random() < 0.5 else min(FEW_ROWS, config.ai_ram_rows)
     try:
         limits = Limits(channels=4, size=8) if small else Limits(channels=12)
+        limits = dataclasses.replace(limits, dilation=config.dilation)
         moves = float(rng.choice((0.0, 0.4)))
         shares = {"moves": moves, "strides": float(rng.choice((0.0, 0.4)))}
         return random_list(rng, kinds, shape, limits=limits, ram_rows=rows, **shares)[0]

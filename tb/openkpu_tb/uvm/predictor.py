@@ -233,6 +233,7 @@ class Predictor(uvm_subscriber):
             eight_bit=eight_bit,
             ram_rows=self.ram.size // 64,
             fp16_lanes=int(self.tb.fp16_lanes.value),
+            dilation=int(self.tb.dilation.value),
             bus_bytes=BUS_BYTES,
             **place,
         )

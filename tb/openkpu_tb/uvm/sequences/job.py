@@ -5,6 +5,7 @@ Each one leaves the device idle and compares all of both memories (``compares`` 
 What is not given is drawn from the generator of the virtual sequencer, which the seed begins.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from openkpu.generators.generate_lists import KINDS, random_list
 from openkpu.generators.generate_pools import random_pool
 from openkpu.generators.generate_products import random_product
 from openkpu.generators.generate_tasks import random_elementwise
-from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.argument import MOST_DILATED_POOL, LayerArg, LayerError
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network.kept import spare_register, unused_parts
 from openkpu.network.network import Network, Storage
@@ -94,6 +95,12 @@ class DeviceSequence(uvm_sequence):
         """Another sequence on the same sequencer."""
         await sequence.start(self.sequencer)
 
+    def limits(self, channels: int | None = None, size: int | None = None) -> Limits:
+        """Those of this simulator and device; at most so many channels."""
+        found = dataclasses.replace(sizes().layer, dilation=int(self.device.tb.dilation.value))
+        channels = min(channels or found.channels, found.channels)
+        return dataclasses.replace(found, channels=channels, size=size or found.size)
+
     # ------------------------------------------------------------ what they need
     async def idle(self, limit: int = LIMIT) -> None:
         """Read AI_STATUS until the device is idle; DeviceTimeout after ``limit`` cycles."""
@@ -117,7 +124,7 @@ class DeviceSequence(uvm_sequence):
         return self._draw(others[self.n(0, 3)] if self.rng.random() < 0.5 else random_layer)
 
     def _draw(self, make: Callable[..., VectorLayer], **fixed: object) -> VectorLayer:
-        limits, rows = sizes().layer, self.device.back.ram_rows
+        limits, rows = self.limits(), self.device.back.ram_rows
         for _ in range(1000):
             try:
                 return make(self.rng, limits=limits, ram_rows=rows, **fixed)
@@ -134,7 +141,7 @@ class DeviceSequence(uvm_sequence):
         rows, number = self.device.back.ram_rows, self.n(1, size.layers + 1)
         if self.rng.random() < 0.4:
             kinds = [str(kind) for kind in self.rng.choice(KINDS, number)]
-            few = Limits(channels=min(12, size.layer.channels))
+            few = self.limits(channels=12)
             network, _ = random_list(self.rng, kinds, shape, limits=few, ram_rows=rows)
         else:
             network, _ = random_network(
@@ -143,7 +150,7 @@ class DeviceSequence(uvm_sequence):
                 layers=number,
                 fc_last=bool(self.rng.random() < 0.5),
                 eight_bit=bool(self.rng.random() < 0.6),
-                limits=size.layer,
+                limits=self.limits(),
             )
             network.place(rows)
         images = self.rng.integers(0, 256, (count, *shape), dtype=np.uint8)
@@ -200,6 +207,27 @@ class LayerSequence(DeviceSequence):
         self.layer = self.layer or self.draw_task()
         await self.device.push(await self.prepare(self.layer, int_en=1))
         await self.device.finish(LIMIT)
+        await self.idle()
+
+
+class DistantTapsSequence(LayerSequence):
+    """A layer whose taps are ``far`` pixels apart; a device that has not so much refuses it, and
+    its memories stay as they are (docs/kpu.md 1.16)."""
+
+    def __init__(self, name: str = "distant taps", far: int = 2) -> None:
+        super().__init__(name)
+        self.far = far
+
+    async def body(self) -> None:
+        pool = self.n(0, MOST_DILATED_POOL + 1)
+        kind = {"kernel": 3, "pool": pool, "fc": False, "dilation": self.far}
+        self.layer = self.draw_layer(**kind)
+        await self.device.push(await self.prepare(self.layer, int_en=1))
+        if self.far <= int(self.device.tb.dilation.value):
+            await self.device.finish(LIMIT)
+        else:
+            error = await self.device.refusal(LIMIT)
+            assert error.code == Err.BAD_FLAGS, f"{error}, expected BAD_FLAGS"
         await self.idle()
 
 

@@ -150,7 +150,7 @@ class MovedNetworkSequence(NetworkSequence):
 
     def draw_moves(self) -> tuple[Network, npt.NDArray[np.uint8]]:
         """A list whose tasks mostly move a map, and an image; convolutions get theirs in bands."""
-        limits = Limits(channels=min(8, sizes().layer.channels), size=12)
+        limits = self.limits(channels=8, size=12)
         wide = self.rng.random() < 0.5
         for _ in range(1000):
             shape = (self.n(1, 4), self.n(1, 6), self.n(64, 90) if wide else self.n(1, 16))
