@@ -60,6 +60,10 @@ module desc_ahead #(
     end
   endgenerate
 
+`ifdef FORMAL_desc_ahead
+  `include "desc_ahead_props.vh"
+`endif
+
 endmodule
 
 `resetall

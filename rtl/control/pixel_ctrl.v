@@ -195,6 +195,10 @@ module pixel_ctrl (
 
   wire unused = &{1'b0, first_desc, layer_desc, moves, next_width, height_m1[9], width_m1[10]};
 
+`ifdef FORMAL_pixel_ctrl
+  `include "pixel_ctrl_props.vh"
+`endif
+
 endmodule
 
 `resetall

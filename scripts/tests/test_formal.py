@@ -86,7 +86,9 @@ def test_what_is_not_decided_is_no_proof(design: Path, capsys: pytest.CaptureFix
 def test_stages_build_on_each_other(design: Path, capsys: pytest.CaptureFixture) -> None:
     """That no count is twelve follows from digits, not from itself: eleven leads to it."""
     more = "    //: No count is twelve.\n    if (began) near : assert (n != 4'd12);\n"
-    text = PROPERTIES.replace("LIMIT", "9").replace("    //: It becomes", more + "    //: It becomes")
+    text = PROPERTIES.replace("LIMIT", "9").replace(
+        "    //: It becomes", more + "    //: It becomes"
+    )
     (design / "rtl" / "counter_props.vh").write_text(text)
     staged = LIST.replace("module =", 'stages = [["digit"]]\nmodule =')
     (design / proofs.LIST).write_text(staged)

@@ -76,7 +76,7 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A run of SymbiYosys: the properties that it tries; assertions that it assumes, and leaves out."""
+    """A run of SymbiYosys: properties that it tries; assertions that it assumes, and leaves out."""
 
     name: str
     mode: str
