@@ -222,7 +222,8 @@ class Bench(BlockBench):
             getattr(dut, f"{name}_start").value = int(begun is not None)
             if name == "load":
                 some = random.getrandbits(len(dut.load))
-                now = move if move is not None and move.wait <= 0 else None  # stable until it is done
+                # stable until it is done
+                now = move if move is not None and move.wait <= 0 else None
                 dut.load.value = packed_load(now.base, now.shape, now.band) if now else some
             elif move is None:
                 dut.unload_map.value = random.getrandbits(44)
