@@ -10,12 +10,16 @@ import pytest
 from models.tests.test_kmodel_containers import CONTAINERS
 from openkpu import configs
 from openkpu.generators.generate import Limits, random_network
+from openkpu.generators.shapes import benchmark
 from openkpu.kmodel import loads_kmodel
 from openkpu.kmodel.program import KpuLayer, Upload, layer_arguments, moved_parts
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.conv import needed_macs
 from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network import kept
+from openkpu.network.network import Network
 from openkpu.prediction.cycles import predict_layers
+from openkpu.prediction.spare import rows_of_network, rows_of_programs
 
 K210 = configs.load_config("k210")
 MAPS = LayerArg.make(1, 4, 64, 1, src=10, dst=20)  # rows 10 to 13, and 20 to 23
@@ -130,3 +134,41 @@ def test_what_waiting_saves() -> None:
     assert total(without, 2 * rows) == total(without, 0) == none
     few = dataclasses.replace(K210, look_ahead=4)
     assert total(few, 2 * rows) <= total(few, 0)
+
+
+@pytest.mark.parametrize(("size", "pays"), [(4, True), (8, True), (9, False), (20, False)])
+def test_where_waiting_pays(size: int, pays: bool) -> None:
+    """256 to 256 channels, 1x1: 64 KiB of weights are 8,192 cycles of a bus of 64 bits, and a pixel
+    is 65,536 multiplications, 114 cycles of 576: 64 pixels are 7,282 cycles, 81 are 9,216."""
+    shape = ("wide", 256, size, size, 256, 1, False, 0, True)
+    network = Network(eight_bit=True)
+    layer = benchmark(shape)
+    network.add(layer.arg, layer.weights, layer.bn, layer.act)
+    network.place()
+    free = network.spare_rows(K210.ai_ram_rows)
+    assert free[1] > 20000
+    assert rows_of_network(K210, network) == (free if pays else (0, 0))
+    assert rows_of_network(dataclasses.replace(K210, weight_ahead=0), network) == (0, 0)
+    sixteen = dataclasses.replace(network, eight_bit=False)
+    assert rows_of_network(K210, sixteen) == (free if size < 20 else (0, 0))
+
+
+def test_where_waiting_pays_for_programs() -> None:
+    """A batch reads its weights again for every map; rows are those that no program's map uses."""
+    program = loads_kmodel(CONTAINERS["v3"])
+    layers = [op for op in program.operations if isinstance(op, KpuLayer)]
+    for batches in (1, 4):
+        twice = [
+            dataclasses.replace(op, batches=batches) if op is layers[0] else op
+            for op in program.operations
+        ]
+        changed = dataclasses.replace(program, operations=twice)
+        found = rows_of_programs(K210, [changed])
+        free = kept.spare_rows(layer_arguments([changed]), AI_RAM_ROWS, moved_parts([changed]))
+        bus = sum(
+            op.batches * (op.arg.weight_count + 8 * op.arg.out_shape[0] + 128)
+            for op in changed.operations
+            if isinstance(op, KpuLayer)
+        )
+        macs = sum(map(needed_macs, layer_arguments([changed])))
+        assert found == (free if bus / 8 > macs / 576 + 2 else (0, 0))

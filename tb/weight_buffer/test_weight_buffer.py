@@ -321,7 +321,7 @@ class Bench(BlockBench):
         self._check_params(param)
         self._check_table()
         self._check_counts()
-        assert self.cycle - self.moved < STUCK, (
+        assert self.over() or self.cycle - self.moved < STUCK, (
             f"nothing moves: rows {self.ring}, parameters {self.par_ring}, {self.tables} tables"
         )
         if self.cycle - self.moved > PATIENCE:

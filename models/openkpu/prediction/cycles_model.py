@@ -23,8 +23,6 @@ from openkpu.kmodel.program import (
     Program,
     Upload,
     View,
-    layer_arguments,
-    moved_parts,
 )
 from openkpu.kmodel.residence.map_plan import MapPlan
 from openkpu.kmodel.residence.resident import keep_all
@@ -32,11 +30,11 @@ from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
 from openkpu.layer.pixels import used_layouts
-from openkpu.network.kept import spare_rows
 from openkpu.network.network import Network, alignment
 from openkpu.prediction import cycles, cycles_maps
 from openkpu.prediction.cycles import LayerCycles
 from openkpu.prediction.cycles_shape import late_reads
+from openkpu.prediction.spare import rows_of_network, rows_of_programs
 from openkpu.words import MAPS, WAYS
 
 # Cycles of registers and interrupts of a run, besides those of its layers: preparing it, and
@@ -251,8 +249,7 @@ def predict_model(
             raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
     if maps == "dma":
         programs, _ = keep_all(programs, size, config)
-    _, spare = spare_rows(layer_arguments(programs), config.ai_ram_rows, moved_parts(programs))
-    model = _Model(config, via, maps == "dma", spare)
+    model = _Model(config, via, maps == "dma", rows_of_programs(config, programs)[1])
     for program in programs:
         model.program(program)
     return Predicted(model.names, model.layers, model.moves.cycles, model.other, model.sizes)
@@ -268,7 +265,7 @@ def predict_network(config: Config, network: Network, *, inferences: int = 1) ->
         eight_bit=network.eight_bit,
         tasks=True,
         inferences=inferences,
-        spare=network.spare_rows(config.ai_ram_rows)[1],
+        spare=rows_of_network(config, network)[1],
     )
     names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]
     return Predicted(names, found.layers, other=1, sizes=[len(names)])

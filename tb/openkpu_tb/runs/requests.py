@@ -29,6 +29,7 @@ class NetworkRequest:
     images: np.ndarray  # (n, C, H, W) bytes
     limit: int  # cycles of an inference
     align: int = ALIGN  # bytes, of all that lies in storage
+    spare: tuple[int, int] | None = None  # rows for weights that wait; None: as many as there are
 
 
 @dataclass
@@ -69,6 +70,7 @@ class RequestedRun:
     wait: int = 0  # wait states of the first beat of a burst, and of every write
     disturb: bool = False
     trace: str = ""  # file for the rows of tb_probe
+    spare: tuple[int, int] | None = None  # rows for weights that wait; None: as many as there are
     info: dict[str, Any] = field(default_factory=dict)  # for whoever asked
 
 

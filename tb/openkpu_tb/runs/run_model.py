@@ -22,10 +22,9 @@ from openkpu.kmodel import (
     loads_kmodel,
     walk,
 )
-from openkpu.kmodel.program import layer_arguments, moved_parts
 from openkpu.layer.layout import map_bytes
-from openkpu.network.kept import spare_rows
 from openkpu.prediction.roofline import layer_cycles
+from openkpu.prediction.spare import rows_of_programs
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout
 from openkpu_tb.device.driver import Driver, segment_parts
@@ -166,8 +165,7 @@ async def run_model(device: Device, request: ModelRequest, say: Say) -> None:
     programs, file = read_programs(request)
     driver = Driver(device, file, fast=request.fast, maps=request.map_moves)
     await driver.load_file()
-    layers, moved = layer_arguments(programs), moved_parts(programs)
-    await device.spare(spare_rows(layers, device.back.ram_rows, moved))
+    await device.spare(rows_of_programs(request.config, programs))
     model = ModelRun(device, driver, request, say)
     outputs: dict[str, np.ndarray] = {}
     try:
