@@ -256,7 +256,7 @@ module openkpu_top #(
       .unload(unload),
       .unload_done(unload_done),
       .moves(work[`WORK_MOVES]),
-      .starves(!work[`WORK_ISSUED] && !work[`WORK_WAIT_TILE]),
+      .starves(work[`WORK_WAIT_WEIGHT]),
       .bus_err(bus_err),
       .bus_fault(bus_fault),
       .waiting(waiting),

@@ -100,7 +100,7 @@ module control #(
     output wire                     unload_start,
     output wire [ `UNLOAD_BITS-1:0] unload,
     input  wire                     unload_done,
-    // array: progress; it makes no issue, and not for want of input
+    // array: progress; it lacks weights or parameters
     input  wire                     moves,
     input  wire                     starves,
     // storage port: activity, failed transfer, stall of the master; flush drops everything, in the DMAC

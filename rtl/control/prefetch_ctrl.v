@@ -51,7 +51,7 @@ module prefetch_ctrl (
     output wire                  pixel_req_valid,
     input  wire                  pixel_req_ready,
     output wire [ `REQ_BITS-1:0] pixel_req,
-    // the layer runs, and the array lacks something else than pixels; pixels take turns with weights
+    // the layer runs and lacks weights or parameters; pixels take turns with these
     input  wire                  starves,
     output reg                   pixel_share,
     // load of the map
