@@ -115,6 +115,9 @@ def predict_layers(
             if load is not None and load.band:
                 engine.line = load.line
             end = max(engine.run(), load.end + maps.LOADED - 1 if load is not None else 0)
+            late = front.read_again(number, engine.reads, end - begin)
+            end, engine.now = end + late, engine.now + late
+            engine.waits["input"] += late
             parts |= engine.waits | {"array": engine.issues}
             parts["output"] += end - engine.now
         work = end

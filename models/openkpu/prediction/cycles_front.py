@@ -348,6 +348,12 @@ class Front:
         tables = 0 if shape.bare else ACT_BYTES + (0 if reuse else BN_BYTES * shape.arg.o_ch_num)
         return weights, tables
 
+    def read_again(self, layer: int, fill: int, cycles: int) -> int:
+        """Cycles that a layer takes longer than ``cycles`` because its weights waited in the AI RAM,
+        whose words are read between those of the fill."""
+        words = ceil_div(self.reads(layer)[0], self.config.path_bytes) if self.waiting else 0
+        return max(0, fill + words - cycles) if words else 0
+
     def missing(self, layer: int) -> float:
         """Words of weights and tables of the layer at work, or of one behind it, that the bus has
         not brought so far."""
