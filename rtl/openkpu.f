@@ -16,8 +16,10 @@ rtl/cache/plane_sequencer.v
 rtl/cache/result_reader.v
 rtl/cache/row_sequencer.v
 rtl/cache/unload_gate.v
+rtl/cache/weight_ring.v
 rtl/cache/weight_route.v
 rtl/control/control.v
+rtl/control/desc_ahead.v
 rtl/control/dispatcher.v
 rtl/control/error_ctrl.v
 rtl/control/fetch_ctrl.v
@@ -30,10 +32,11 @@ rtl/control/layer_runner.v
 rtl/control/layer_share.v
 rtl/control/layer_sizes.v
 rtl/control/layer_steps.v
+rtl/control/layer_words.v
 rtl/control/list_check.v
 rtl/control/list_reader.v
+rtl/control/pixel_bands.v
 rtl/control/pixel_ctrl.v
-rtl/control/pixel_lines.v
 rtl/control/pool_check.v
 rtl/control/prefetch_ctrl.v
 rtl/control/run_state.v

@@ -22,9 +22,9 @@ module openkpu_axi #(
     // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
     parameter WBUF_ROWS       = 1024,
     parameter WEIGHT_BITS     = 16,
-    // channels whose parameters fit: 1024, or 2048 to hold those of the next layers, too
+    // channels whose parameters fit: 1024 or 2048; layers decoded ahead: 4, 8 or 16; entries of the tile buffer
     parameter PARAM_CHANS     = 2048,
-    // entries of the tile buffer
+    parameter LOOK_AHEAD      = 4,
     parameter TILE_ROWS       = 32,
     // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
@@ -32,10 +32,13 @@ module openkpu_axi #(
     parameter POOL_LANES      = 4,
     // products of float16 matrices in parallel: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
-    // 1: weights may be kept in the AI RAM
+    // 1: weights may be kept in the AI RAM; they may wait there
     parameter KEEP_WEIGHTS    = 0,
+    parameter WEIGHT_AHEAD    = 0,
     // 1: narrow maps of 1x1 layers are computed as one line
     parameter FLAT_MAPS       = 0,
+    // largest distance of the taps of a 3x3 window; 1: no dilated layers
+    parameter DILATION        = 1,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
     parameter SUM_PLANES      = 0,
     // 1: sums may be output as 32 bits (products of integer matrices); 0: no such layers
@@ -183,12 +186,15 @@ module openkpu_axi #(
       .WBUF_ROWS(WBUF_ROWS),
       .WEIGHT_BITS(WEIGHT_BITS),
       .PARAM_CHANS(PARAM_CHANS),
+      .LOOK_AHEAD(LOOK_AHEAD),
       .TILE_ROWS(TILE_ROWS),
       .POST_SHARE(POST_SHARE),
       .POOL_LANES(POOL_LANES),
       .FP16_LANES(FP16_LANES),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WEIGHT_AHEAD(WEIGHT_AHEAD),
       .FLAT_MAPS(FLAT_MAPS),
+      .DILATION(DILATION),
       .SUM_PLANES(SUM_PLANES),
       .OUT32(OUT32),
       .POST_TABLES(POST_TABLES),

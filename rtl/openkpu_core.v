@@ -25,16 +25,18 @@ module openkpu_core #(
     // rows of the tile buffer and the weight buffer
     parameter TILE_ROWS    = 32,
     parameter WBUF_ROWS    = 1024,
-    // channels whose parameters fit
+    // channels whose parameters fit; layers decoded ahead; bits of weights that arrive in a cycle, at most
     parameter PARAM_CHANS  = 2048,
-    // windows of a pooling task divided in parallel
+    parameter LOOK_AHEAD   = 4,
+    parameter WEIGHT_W     = AHB_W,
+    // windows of a pooling task, products of float16 matrices in parallel; 1: weights may stay in the AI RAM; bytes 1
+    // to 3 of 32-bit sums leave while the array continues; narrow maps are computed as one line; taps' largest distance
     parameter POOL_LANES   = 4,
-    // products of float16 matrices in parallel; 1: weights may be kept in the AI RAM; bytes 1 to 3 of
-    // 32-bit sums leave while the array continues; narrow maps are computed as one line
     parameter FP16_LANES   = 0,
     parameter KEEP_WEIGHTS = 0,
     parameter SUM_PLANES   = 0,
     parameter FLAT_MAPS    = 0,
+    parameter DILATION     = 1,
     // sums that share a post lane; 1: zero points from memories; bits of a multiplier's wide operand
     parameter POST_SHARE   = 1,
     parameter POST_TABLES  = 0,
@@ -43,8 +45,7 @@ module openkpu_core #(
     parameter PATH         = 64,
     parameter READ         = 1,
     parameter TILE_W       = (PATH > 64) ? 64 : PATH,
-    // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of
-    // the path
+    // width of a parameter row counter; derived, not to be set: of bus offsets and counts, log2 of the path
     parameter PRW          = `PROW_BITS,
     parameter OW           = $clog2(AHB_W / 8),
     parameter CW           = OW + 1,
@@ -71,7 +72,7 @@ module openkpu_core #(
     // weight stream, stream of kept weights, bias stream
     input  wire                      weight_valid,
     output wire                      weight_ready,
-    input  wire [    `BEAT_BITS-1:0] weight_beat,
+    input  wire [    `KEPT_BITS-1:0] weight_piece,
     input  wire                      kept_valid,
     output wire                      kept_ready,
     input  wire [    `KEPT_BITS-1:0] kept,
@@ -110,7 +111,7 @@ module openkpu_core #(
   wire [`DESC_BITS-1:0] array_desc, late_desc;
   wire [2:0] swl;
   wire array_start, array_done, one_bank, by_chan, by_lane, signed_out, out32;
-  // ---- sequencer
+  // ---- sequencer, tile buffer, weight buffer
   wire [9*TA-1:0] column_entry;
   wire [9*WA-1:0] column_wrow, weight_row;
   wire [9*`COLUMN_BITS-1:0] column_control;
@@ -121,10 +122,8 @@ module openkpu_core #(
   wire [1:0] tag_valid;
   wire [`WORK_MOVES-1:0] array_work;
   wire seq_running, row_take, fill_busy, act_ready, table_we, skip;
-  // ---- tile buffer
   wire [20-PB:0] tile_word;
   wire [8*TILE_W-1:0] row_0, row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8;
-  // ---- weight buffer
   wire [PRW-1:0] prow_filled;
   wire [9*N_Z*WEIGHT_BITS-1:0] weights;
   wire [3:0] table_addr;
@@ -218,6 +217,7 @@ module openkpu_core #(
       .PATH     (PATH),
       .TILE_W   (TILE_W),
       .FLAT_MAPS(FLAT_MAPS),
+      .DILATION (DILATION),
       .READ     (READ)
   ) u_tile (
       .clk(clk),
@@ -252,6 +252,8 @@ module openkpu_core #(
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .WBUF_ROWS   (WBUF_ROWS),
       .PAR_ROWS    (PARAM_CHANS / N_Z),
+      .LOOK_AHEAD  (LOOK_AHEAD),
+      .WEIGHT_W    (WEIGHT_W),
       .PRW         (PRW)
   ) u_weights (
       .clk(clk),
@@ -264,7 +266,7 @@ module openkpu_core #(
       .desc(load_desc),
       .weight_valid(weight_valid),
       .weight_ready(weight_ready),
-      .weight_beat(weight_beat),
+      .weight_piece(weight_piece),
       .kept_valid(kept_valid),
       .kept_ready(kept_ready),
       .kept(kept),
@@ -297,6 +299,7 @@ module openkpu_core #(
       .TILE_W    (TILE_W),
       .POST_SHARE(POST_SHARE),
       .FLAT_MAPS (FLAT_MAPS),
+      .DILATION  (DILATION),
       .SUM_PLANES(SUM_PLANES),
       .PRW       (PRW)
   ) u_seq (

@@ -2,10 +2,9 @@
 //
 // openkpu_top: the CNN coprocessor, with an AHB slave for the host and an AHB master for the storage.
 //
-// How it works: the host port holds the registers and gives the host access to the AI RAM. The controller
-// accepts layers from the host or from a task list in storage, prefetches their weights, parameters and tables,
-// and runs them one by one. The storage port connects to the bus; the data cache holds the AI RAM and moves maps
-// between it and the bus; the core computes a layer from AI RAM to AI RAM.
+// How it works: the host port holds the registers and gives it access to the AI RAM. The controller accepts layers from
+// the host or a task list, prefetches their weights and tables, and runs them one by one. The storage port is on the
+// bus; the data cache moves maps between it and the AI RAM; the core computes a layer from AI RAM to AI RAM.
 // Handshake: AMBA 2.0 AHB on both ports; irq is a level.
 `resetall
 `timescale 1ns / 1ps
@@ -16,48 +15,43 @@ module openkpu_top #(
     // array: pixels, output channels (the reduction is nine wide)
     parameter N_Y             = 4,
     parameter N_Z             = 4,
-    // data width of the master: 32, 64 or 128
+    // data width of the master: 32, 64 or 128; 64-byte rows of the AI RAM
     parameter AHB_W           = 32,
-    // 64-byte rows of the AI RAM
     parameter AI_RAM_ROWS     = 32768,
     // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
     parameter WBUF_ROWS       = 1024,
     parameter WEIGHT_BITS     = 16,
-    // channels whose parameters fit: 1024, or 2048 to hold those of the next layers, too
+    // channels whose parameters fit: 1024 or 2048; layers decoded ahead: 4, 8 or 16; entries of the tile buffer
     parameter PARAM_CHANS     = 2048,
-    // entries of the tile buffer
+    parameter LOOK_AHEAD      = 4,
     parameter TILE_ROWS       = 32,
-    // sums that share a post lane: 1, 2 or 4
+    // sums that share a post lane: 1, 2 or 4; windows of a pooling task divided in parallel: 1, 2, 4, 8, or 0: none
     parameter POST_SHARE      = 1,
-    // windows of a pooling task divided in parallel: 1, 2, 4, 8; 0: no pooling tasks
     parameter POOL_LANES      = 4,
     // products of float16 matrices in parallel: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
-    // 1: weights may be kept in the AI RAM
+    // 1: weights may be kept in the AI RAM; they may wait there; narrow maps of 1x1 layers are computed as one line
     parameter KEEP_WEIGHTS    = 0,
-    // 1: narrow maps of 1x1 layers are computed as one line
+    parameter WEIGHT_AHEAD    = 0,
     parameter FLAT_MAPS       = 0,
-    // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
+    // largest distance of the taps of a 3x3 window; 1: 32-bit sums leave while the array continues; 1: there are such
+    parameter DILATION        = 1,
     parameter SUM_PLANES      = 0,
-    // 1: sums may be output as 32 bits (products of integer matrices); 0: no such layers
     parameter OUT32           = 1,
-    // 1: post lanes look zero points up in memories, which saves two multipliers per lane
+    // post lanes: 1: zero points from memories, which saves two multipliers per lane; bits of the wide operand of a
+    // multiplier (the other one has 18): 18, or 17 for a DSP48
     parameter POST_TABLES     = 0,
-    // bits of the wide operand of a post lane's multiplier (the other one has 18): 18, or 17 for a DSP48
     parameter MUL_BITS        = 18,
-    // bytes per cycle of the memory path: 16, 32, 64 or 128
+    // bytes per cycle of the memory path: 16, 32, 64 or 128; depths of the FIFOs, in bus words
     parameter PATH            = 64,
-    // depths of the FIFOs, in bus words
     parameter PIX_FIFO_DEPTH  = 64,
     parameter WGT_FIFO_DEPTH  = 64,
     parameter BIAS_FIFO_DEPTH = 32,
-    // rounding of the activation: 0 nncase, 1 v01, 2 trunc
+    // rounding of the activation: 0 nncase, 1 v01, 2 trunc; 1: operands of gated multiplications do not toggle
     parameter ROUNDING        = 0,
-    // 1: operands of gated multiplications do not toggle
     parameter GATE            = 1,
-    // 1: performance counters; 0: only the counter of finished inferences
+    // 1: performance counters, 0: of inferences only; 1: the slave accepts privileged writes only
     parameter PERF            = 1,
-    // 1: the slave accepts privileged writes only
     parameter PRIVILEGED      = 0
 ) (
     // clock and synchronous reset
@@ -90,20 +84,18 @@ module openkpu_top #(
     input  wire                   m_ahb_hready,
     input  wire [            1:0] m_ahb_hresp,
     input  wire [      AHB_W-1:0] m_ahb_hrdata,
-    // burst commands in advance, for a bridge to another bus
+    // burst commands in advance, for a bridge to another bus; interrupt, level
     output wire [`AHEAD_BITS-1:0] m_ahb_ahead,
-    // interrupt, level
     output wire                   irq
 );
 
   localparam PRW = `PROW_BITS, OW = $clog2(AHB_W / 8), CW = OW + 1, PB = $clog2(PATH);
   // tile buffer: bytes per cycle, those of a depthwise layer and at least 8; a word has at most 64 bytes
   localparam integer LANES = N_Y * N_Z, TILE_MIN = (LANES < 8) ? 8 : LANES;
-  localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH;
-  localparam integer TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
-  // few lanes: maps move in pieces of four bytes, and the AI RAM has registers on both sides
+  localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH, TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
+  // few lanes: maps move in pieces of four bytes; the AI RAM has registers on both sides
   localparam integer NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16) ? 1 : 0, READ = (NARROW != 0) ? 3 : 1;
-  // ---- host port: configuration, layer words, results, window
+  // ---- host port, control, storage port: configuration, layer words, results, window; layers; requests, streams
   wire [`CFG_BITS-1:0] cfg;
   wire [`HOST_BITS-1:0] host;
   wire [`GUARD_BITS-1:0] guard;
@@ -111,7 +103,6 @@ module openkpu_top #(
   wire [63:0] arg_data, result_data;
   wire [31:0] window_rdata;
   wire arg_valid, arg_ready, arg_eight_bit, arg_flush, result_valid, result_ready, window_req, window_ack;
-  // ---- control: state, layers
   wire [`STATUS_BITS-1:0] status;
   wire [`EVENT_BITS-1:0] events;
   wire [`ERR_BITS-1:0] err;
@@ -119,47 +110,49 @@ module openkpu_top #(
   wire [`KEEPING_BITS-1:0] keeping;
   wire [9:0] lines_there;
   wire weight_load_start, weight_load_busy, param_load_start, param_load_busy, run_start, seq_done, core_idle;
-  // ---- storage port: requests and streams
   wire [`REQ_BITS-1:0] list_req, weight_req, bias_req, pixel_req, store_req;
-  wire [`BEAT_BITS-1:0] list_beat, weight_beat, bias_beat, pixel_beat;
+  wire [`BEAT_BITS-1:0] list_beat, early_beat, bias_beat, pixel_beat;
   wire [AHB_W-1:0] store_data;
   wire [`FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
   wire [`WAITING_BITS-1:0] waiting;
-  wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready;
+  wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready, pixel_share;
   wire weight_req_valid, weight_req_ready, weight_valid, weight_ready, weight_wanted, weight_kept, weight_granted;
   wire bias_req_valid, bias_req_ready, bias_valid, bias_ready, bus_err, flush, give_up;
   wire store_req_valid, store_req_ready, store_valid, store_ready, store_done, pixel_valid, pixel_ready;
-  // ---- data cache: maps, kept weights, words for the core
-  wire [`MAP_BITS-1:0] load_map;
+  // ---- data cache: maps, weights, words for the core
+  wire [  `LOAD_BITS-1:0] load;
   wire [`UNLOAD_BITS-1:0] unload;
-  wire [`KEPT_BITS-1:0] kept;
+  wire [`KEPT_BITS-1:0] weight_piece, kept;
   wire [`ROWWRITE_BITS-1:0] writeback;
   wire [`WORK_BITS-1:0] work;
   wire [20-PB:0] fill_word;
   wire [8*PATH-1:0] fill_data;
-  wire load_start, load_done, unload_start, unload_done, kept_req_valid, kept_req_ready, kept_valid, kept_ready;
+  wire load_start, load_band, load_done, unload_start, unload_done, early_valid, early_ready, kept_valid, kept_ready;
   wire fill_req, fill_gnt, writeback_req, writeback_gnt;
 
   param_check #(
       .AHB_W       (AHB_W),
       .PARAM_CHANS (PARAM_CHANS),
+      .LOOK_AHEAD  (LOOK_AHEAD),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WEIGHT_AHEAD(WEIGHT_AHEAD),
       .FLAT_MAPS   (FLAT_MAPS),
+      .DILATION    (DILATION),
       .SUM_PLANES  (SUM_PLANES),
       .OUT32       (OUT32),
       .GATE        (GATE),
       .PERF        (PERF),
       .PRIVILEGED  (PRIVILEGED)
   ) u_params ();
-
   host_port #(
-      .N_Y        (N_Y),
-      .N_Z        (N_Z),
-      .AHB_W      (AHB_W),
-      .AI_RAM_ROWS(AI_RAM_ROWS),
-      .PERF       (PERF),
-      .PRIVILEGED (PRIVILEGED)
+      .N_Y         (N_Y),
+      .N_Z         (N_Z),
+      .AHB_W       (AHB_W),
+      .AI_RAM_ROWS (AI_RAM_ROWS),
+      .WEIGHT_AHEAD(WEIGHT_AHEAD),
+      .PERF        (PERF),
+      .PRIVILEGED  (PRIVILEGED)
   ) u_host (
       .clk(clk),
       .rst(rst),
@@ -197,7 +190,6 @@ module openkpu_top #(
       .traffic(traffic),
       .work(work)
   );
-
   control #(
       .AHB_W       (AHB_W),
       .N_Y         (N_Y),
@@ -212,7 +204,9 @@ module openkpu_top #(
       .OUT32       (OUT32),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
       .FLAT_MAPS   (FLAT_MAPS),
-      .PARAM_CHANS (PARAM_CHANS)
+      .DILATION    (DILATION),
+      .PARAM_CHANS (PARAM_CHANS),
+      .LOOK_AHEAD  (LOOK_AHEAD)
   ) u_control (
       .clk(clk),
       .rst(rst),
@@ -253,13 +247,16 @@ module openkpu_top #(
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .pixel_share(pixel_share),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done),
       .unload_start(unload_start),
       .unload(unload),
       .unload_done(unload_done),
       .moves(work[`WORK_MOVES]),
+      .starves(work[`WORK_WAIT_WEIGHT]),
       .bus_err(bus_err),
       .bus_fault(bus_fault),
       .waiting(waiting),
@@ -267,17 +264,6 @@ module openkpu_top #(
       .give_up(give_up),
       .traffic(traffic)
   );
-
-  weight_route u_route (
-      .wanted(weight_wanted),
-      .kept(weight_kept),
-      .ready(weight_granted),
-      .bus_valid(weight_req_valid),
-      .bus_ready(weight_req_ready),
-      .kept_valid(kept_req_valid),
-      .kept_ready(kept_req_ready)
-  );
-
   storage_port #(
       .AHB_W          (AHB_W),
       .PIX_FIFO_DEPTH (PIX_FIFO_DEPTH),
@@ -318,12 +304,13 @@ module openkpu_top #(
       .weight_req_valid(weight_req_valid),
       .weight_req_ready(weight_req_ready),
       .weight_req(weight_req),
-      .weight_valid(weight_valid),
-      .weight_ready(weight_ready),
-      .weight_beat(weight_beat),
+      .weight_valid(early_valid),
+      .weight_ready(early_ready),
+      .weight_beat(early_beat),
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .pixel_share(pixel_share),
       .pixel_valid(pixel_valid),
       .pixel_ready(pixel_ready),
       .pixel_beat(pixel_beat),
@@ -339,12 +326,12 @@ module openkpu_top #(
       .waiting(waiting),
       .traffic(traffic)
   );
-
   data_cache #(
       .ROWS(AI_RAM_ROWS),
       .AHB_W(AHB_W),
       .PATH(PATH),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WEIGHT_AHEAD(WEIGHT_AHEAD),
       .NARROW(NARROW),
       .READ(READ)
   ) u_cache (
@@ -358,9 +345,19 @@ module openkpu_top #(
       .writeback_req(writeback_req),
       .writeback(writeback),
       .writeback_gnt(writeback_gnt),
-      .kept_req_valid(kept_req_valid),
-      .kept_req_ready(kept_req_ready),
-      .kept_req(weight_req),
+      .weight_wanted(weight_wanted),
+      .weight_granted(weight_granted),
+      .weight_kept(weight_kept),
+      .weight_req(weight_req),
+      .weight_req_valid(weight_req_valid),
+      .weight_req_ready(weight_req_ready),
+      .early_valid(early_valid),
+      .early_ready(early_ready),
+      .early_beat(early_beat),
+      .weight_valid(weight_valid),
+      .weight_ready(weight_ready),
+      .weight_piece(weight_piece),
+      .spare(cfg[`CFG_SPARE]),
       .kept_valid(kept_valid),
       .kept_ready(kept_ready),
       .kept(kept),
@@ -369,7 +366,8 @@ module openkpu_top #(
       .window_ack(window_ack),
       .window_rdata(window_rdata),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done),
       .pixel_valid(pixel_valid),
       .pixel_ready(pixel_ready),
@@ -389,7 +387,6 @@ module openkpu_top #(
       .store_done(store_done)
   );
 
-  // configuration and AI RAM survive a flush
   openkpu_core #(
       .N_Y         (N_Y),
       .N_Z         (N_Z),
@@ -403,10 +400,13 @@ module openkpu_top #(
       .READ        (READ),
       .TILE_W      (TILE_W),
       .PARAM_CHANS (PARAM_CHANS),
+      .LOOK_AHEAD  (LOOK_AHEAD),
       .POOL_LANES  (POOL_LANES),
       .FP16_LANES  (FP16_LANES),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .WEIGHT_W    ((WEIGHT_AHEAD != 0) ? 128 : AHB_W),
       .FLAT_MAPS   (FLAT_MAPS),
+      .DILATION    (DILATION),
       .SUM_PLANES  (SUM_PLANES),
       .POST_TABLES (POST_TABLES),
       .MUL_BITS    (MUL_BITS),
@@ -428,7 +428,7 @@ module openkpu_top #(
       .load_desc(load_desc),
       .weight_valid(weight_valid),
       .weight_ready(weight_ready),
-      .weight_beat(weight_beat),
+      .weight_piece(weight_piece),
       .kept_valid(kept_valid),
       .kept_ready(kept_ready),
       .kept(kept),

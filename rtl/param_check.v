@@ -14,8 +14,12 @@ module param_check #(
     // those of openkpu_top: bus width, channels of parameters
     parameter AHB_W        = 32,
     parameter PARAM_CHANS  = 2048,
+    // largest dilation; layers decoded ahead of the array
+    parameter DILATION     = 1,
+    parameter LOOK_AHEAD   = 4,
     // switches: 0 or 1
     parameter KEEP_WEIGHTS = 0,
+    parameter WEIGHT_AHEAD = 0,
     parameter FLAT_MAPS    = 0,
     parameter SUM_PLANES   = 0,
     parameter OUT32        = 1,
@@ -31,8 +35,17 @@ module param_check #(
     if (PARAM_CHANS != 1024 && PARAM_CHANS != 2048) begin : g_chans
       ILLEGAL_PARAM_CHANS_1024_OR_2048 u_illegal ();
     end
+    if (DILATION < 1 || DILATION > 8) begin : g_dilation
+      ILLEGAL_DILATION_1_TO_8 u_illegal ();
+    end
+    if (LOOK_AHEAD != 4 && LOOK_AHEAD != 8 && LOOK_AHEAD != 16) begin : g_ahead
+      ILLEGAL_LOOK_AHEAD_4_8_16 u_illegal ();
+    end
     if (KEEP_WEIGHTS != 0 && KEEP_WEIGHTS != 1) begin : g_keep
       ILLEGAL_KEEP_WEIGHTS_0_1 u_illegal ();
+    end
+    if (WEIGHT_AHEAD != 0 && WEIGHT_AHEAD != 1) begin : g_ahead_weights
+      ILLEGAL_WEIGHT_AHEAD_0_1 u_illegal ();
     end
     if (FLAT_MAPS != 0 && FLAT_MAPS != 1) begin : g_flat
       ILLEGAL_FLAT_MAPS_0_1 u_illegal ();

@@ -210,6 +210,7 @@ enum openkpu_status openkpu_stream(struct openkpu *dev, const struct openkpu_net
   openkpu_wr(dev, OPENKPU_AI_LIST_LEN, net->layers);
   openkpu_wr(dev, OPENKPU_AI_WGT_ADR, net->weights);
   openkpu_wr(dev, OPENKPU_AI_BIAS_ADR, net->biases);
+  openkpu_wr(dev, OPENKPU_AI_SPARE_ROWS, net->spare);
   openkpu_wr(dev, OPENKPU_AI_PIX_ADR, pixels);
   openkpu_wr(dev, OPENKPU_AI_NPIX_ADR, pixels + pixel_stride);
   openkpu_wr(dev, OPENKPU_AI_PIX_STRIDE, pixel_stride);

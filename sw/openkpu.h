@@ -69,6 +69,7 @@ struct openkpu_network {
   uint32_t eight_bit;       /* weights of 8 bits */
   uint32_t input, input_bytes, input_stride;
   uint32_t result, result_bytes, result_stride;
+  uint32_t spare; /* AI_SPARE_ROWS: rows of the AI RAM that no map uses; 0: none are named */
 };
 /* page end */
 

@@ -6,7 +6,8 @@ enum { FIELDS = 32, VERSION = 1, RELOCATABLE = 2 };
 /* index of a header's field */
 enum {
   MAGIC, FORMAT, HEAD_CRC, BODY_CRC, IMAGE_BYTES, MEMORY_BYTES, BASE, CONFIG, FLAGS, LAYERS, LIST, WEIGHTS, BIASES,
-  ALIGN, TENSORS, HEAD_BYTES, INPUT, INPUT_BYTES, INPUT_STRIDE, RESULT, RESULT_BYTES, RESULT_STRIDE
+  ALIGN, TENSORS, HEAD_BYTES, INPUT, INPUT_BYTES, INPUT_STRIDE, RESULT, RESULT_BYTES, RESULT_STRIDE,
+  COUNT, SPARE
 };
 /* of a tensor, behind the header */
 enum { TENSOR_FIELDS = 16 };
@@ -72,6 +73,7 @@ enum openkpu_status openkpu_open(struct openkpu *dev, struct openkpu_network *ne
   net->result = address + field(bytes, RESULT);
   net->result_bytes = field(bytes, RESULT_BYTES);
   net->result_stride = field(bytes, RESULT_STRIDE);
+  net->spare = field(bytes, SPARE);
   return OPENKPU_OK;
 }
 

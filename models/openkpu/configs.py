@@ -13,13 +13,23 @@ from openkpu.checkout import ROOT
 MOST_LANES = 128
 LEAST_FIFO = 2  # words
 MUL_BITS = 18
+MOST_DILATION = 8  # pixels from one tap of a 3x3 window to the next
 # Defaults of the RTL. Where a configuration has them, the parameter is left out: seeds of benches
 # follow the parameters.
 DEFAULTS = {
-    **dict.fromkeys(("fp16_lanes", "keep_weights", "flat_maps", "sum_planes", "post_tables"), 0),
-    **{"out32": 1, "perf": 1, "mul_bits": MUL_BITS},
+    "fp16_lanes": 0,
+    **dict.fromkeys(("keep_weights", "weight_ahead", "flat_maps", "sum_planes", "post_tables"), 0),
+    **{"dilation": 1, "out32": 1, "perf": 1, "mul_bits": MUL_BITS, "look_ahead": 4},
 }
-SWITCHES = ("keep_weights", "flat_maps", "sum_planes", "out32", "post_tables", "perf")
+SWITCHES = (
+    "keep_weights",
+    "weight_ahead",
+    "flat_maps",
+    "sum_planes",
+    "out32",
+    "post_tables",
+    "perf",
+)
 LEAST_FP16 = 4  # lanes
 FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
 FP16_COLUMNS = 32  # of a product of float16, at a time
@@ -55,9 +65,12 @@ class Config:
     wgt_fifo_depth: int
     bias_fifo_depth: int
     fp16_lanes: int = 0
+    look_ahead: int = 4
     keep_weights: int = 0
+    weight_ahead: int = 0
     flat_maps: int = 0
     sum_planes: int = 0
+    dilation: int = 1
     out32: int = 1
     post_tables: int = 0
     mul_bits: int = MUL_BITS
@@ -127,6 +140,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "ahb_width": (values["ahb_width"] in BUSES, "32, 64 or 128"),
         "weight_bits": (values["weight_bits"] in (8, 16), "8 or 16"),
         "param_chans": (values["param_chans"] in (1024, 2048), "1024 or 2048"),
+        "look_ahead": (values["look_ahead"] in (4, 8, 16), "4, 8 or 16"),
         "post_share": (values["post_share"] in (1, 2, 4), "1, 2 or 4"),
         "pool_lanes": (values["pool_lanes"] in (0, 1, 2, 4, 8), "0, 1, 2, 4 or 8"),
         "path_bytes": (values["path_bytes"] in (16, 32, 64, 128), "16, 32, 64 or 128"),
@@ -134,6 +148,7 @@ def illegal(values: Mapping[str, int]) -> str | None:
         "wbuf_rows": (_power(values["wbuf_rows"], 64, 32768), "a power of two from 64 to 32768"),
         **{key: (values[key] in (0, 1), "0 or 1") for key in SWITCHES},
         "mul_bits": (values["mul_bits"] in (17, MUL_BITS), "17 or 18"),
+        "dilation": (1 <= values["dilation"] <= MOST_DILATION, f"1 to {MOST_DILATION}"),
         "tile_rows": (_power(values["tile_rows"], 32, 2048), "a power of two from 32 to 2048"),
     }
     for key in ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"):
@@ -146,6 +161,9 @@ def illegal(values: Mapping[str, int]) -> str | None:
     lanes = values["n_y"] * values["n_z"]
     if values["flat_maps"] and lanes < FLAT_LANES:
         return f"flat_maps = 1, expected 0 with n_y * n_z = {lanes} lanes, fewer than {FLAT_LANES}"
+    if values["weight_ahead"] and 8 * values["path_bytes"] < 2 * values["ahb_width"]:
+        bus = values["ahb_width"]
+        return f"weight_ahead = 1, expected 0 with path_bytes below two bus words of {bus} bits"
     most = fp16_most(values)
     if values["fp16_lanes"] and not _power(values["fp16_lanes"], LEAST_FP16, most):
         lanes_of = f"0 or a power of two, {LEAST_FP16} to {most}"

@@ -144,7 +144,7 @@ def compiled(graph: Graph, config: str = "k210") -> Program:
 
 
 def layers(program: Program) -> list[str]:
-    """What each layer is: "3x3", "1x1 dw p5", "pool", "add"."""
+    """What each layer is: "3x3", "1x1 dw p5", "3x3 by 2", "pool", "add"."""
     found = []
     for part in program.device_parts:
         for arg in part.network.layers:
@@ -153,6 +153,7 @@ def layers(program: Program) -> list[str]:
             words += ["dw"] if arg.depthwise and not arg.elementwise else []
             words += ["fc"] if arg.fc else []
             words += [f"p{arg.pool_type}"] if arg.pool_type else []
+            words += [f"by {arg.dilation}"] if arg.dilation > 1 else []
             found.append(" ".join(words))
     return found
 

@@ -61,9 +61,11 @@ def run(layer: dict, x: list, weights: list[int], bn: list, act: list, rounding:
 
     layer: c, h, w, o, kernel, pool, depthwise, fc, signed_in, signed_out, pad, arg_x, shr_x, arg_w,
     shr_w, arg_add.  x[c][y][x] bytes; weights in memory order; bn (mul, shift, add) per channel.
+    layer.dilation (default 1): pixels between the taps of a window (docs/kpu.md 1.16).
     Returns y as nested lists of bytes, macs and macs_gated.
     """
     c_in, height, width, k = layer["c"], layer["h"], layer["w"], layer["kernel"]
+    apart = layer.get("dilation", 1)
     _, stride, rule = POOLS[layer["pool"]]
     picks = layer["pool"] in (5, 6, 7)
     column = 1 if rule == "second" else 0
@@ -86,7 +88,8 @@ def run(layer: dict, x: list, weights: list[int], bn: list, act: list, rounding:
             for ky in range(k):
                 for kx in range(k):
                     index = ((o * len(channels) + n) * k + ky) * k + kx
-                    pairs.append((pixel(c, y + ky - k // 2, x_ + kx - k // 2), weights[index]))
+                    at = y + (ky - k // 2) * apart, x_ + (kx - k // 2) * apart
+                    pairs.append((pixel(c, *at), weights[index]))
         return pairs
 
     rows, columns = (1, 1) if layer["fc"] else (height, width)

@@ -103,10 +103,10 @@ def test_runs(runs: list[list[Work]], cycles: int) -> None:
         ([[Work(100), Work(50)]], 150 + 2 * (WRITE + NEXT)),
         # first the map, then the issues, which a store overlaps
         ([[Work(100, loads=1600)]], 200 + 100 + WRITE + NEXT),
-        ([[Work(100, loads=1600, by_lines=True)]], 200 + NEXT),
+        ([[Work(100, loads=1600, in_bands=True)]], 200 + NEXT),
         ([[Work(100, stores=1600)]], 200 + NEXT),
         ([[Work(100, stores=1600), Work(50)]], 200 + 50 + WRITE + 2 * NEXT),
-        ([[Work(100, loads=800, stores=1600, by_lines=True)]], 300 + NEXT),
+        ([[Work(100, loads=800, stores=1600, in_bands=True)]], 300 + NEXT),
         # weights are not read before the run
         ([[Work(100)], [Work(50, reads=1600)]], 100 + WRITE + NEXT + 200),
     ],

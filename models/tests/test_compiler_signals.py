@@ -78,7 +78,7 @@ WHOLE = {
     "dense": ((6, 7, 5), 10, {"kernel": (7, 5), "pads": "valid"}),
     "groups": ((24, 5, 6), 16, {"groups": 4, "kernel": (5, 6), "pads": "valid"}),
     "padded": ((8, 3, 3), 8, {"kernel": (5, 5), "pads": (1, 1, 1, 1), "groups": 8}),
-    "dilated": ((8, 7, 7), 8, {"kernel": (3, 3), "dilation": (3, 3), "pads": "valid"}),
+    "dilated": ((8, 5, 7), 8, {"kernel": (3, 3), "dilation": (2, 3), "pads": "valid"}),
     "multiplier": ((8, 6, 6), 24, {"groups": 8, "kernel": (6, 6), "pads": "valid"}),
     "strided": ((8, 6, 6), 12, {"kernel": (5, 5), "strides": (9, 9), "pads": (2, 2, 1, 1)}),
 }

@@ -26,12 +26,13 @@ def test_named_configurations() -> None:
     assert set(k210.parameters) == {
         "N_Y", "N_Z", "AHB_W", "AI_RAM_ROWS", "WBUF_ROWS", "WEIGHT_BITS", "TILE_ROWS",
             "PATH", "PARAM_CHANS", "POST_SHARE", "POOL_LANES", "KEEP_WEIGHTS", "FLAT_MAPS",
-        "SUM_PLANES",
+        "SUM_PLANES", "LOOK_AHEAD", "WEIGHT_AHEAD", "DILATION",
         "PIX_FIFO_DEPTH", "WGT_FIFO_DEPTH", "BIAS_FIFO_DEPTH",
     }  # fmt: skip
     lanes = configs.load_config("k210_fp16").parameters
     assert lanes == k210.parameters | {"FP16_LANES": 256}
-    without = {"KEEP_WEIGHTS", "FLAT_MAPS", "SUM_PLANES"}
+    without = {"KEEP_WEIGHTS", "FLAT_MAPS", "SUM_PLANES", "DILATION"}
+    without |= {"LOOK_AHEAD", "WEIGHT_AHEAD"}
     assert not without & set(configs.load_config("nano").parameters)
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openkpu.generators.generate import Limits, random_layer
+from openkpu import configs
+from openkpu.generators.generate import Limits, random_layer, random_network
+from openkpu.generators.generate_lists import KINDS, random_list
+from openkpu.generators.generate_products import random_product
+from openkpu.layer.argument import LayerArg
 from openkpu.layer.golden import run_layer
+from openkpu.network.device_rules import check_network, lacks
+from openkpu.network.network import Network, NetworkError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,6 +87,45 @@ def test_every_feature_turns_up() -> None:
         assert {getattr(arg, name) for arg in args} == {0, 1}, name
     assert {layer.eight_bit for layer in layers} == {True, False}
     assert max(arg.loads for arg in args) > 3
+
+
+def drawn(seed: int, most: int) -> tuple[list[LayerArg], list[Network]]:
+    """Arguments of layers, products, networks and lists whose limit is ``most``, and the latter."""
+    rng = np.random.default_rng(seed)
+    limits = Limits(channels=6, size=14, dilation=most)
+    layers = [random_layer(rng, limits=limits).arg for _ in range(4)]
+    layers += [random_product(rng, limits=limits).arg for _ in range(4)]
+    networks = [random_network(rng, limits=limits)[0]]
+    while len(networks) < 2:
+        with contextlib.suppress(NetworkError):
+            kinds = [str(kind) for kind in rng.choice(KINDS, 6)]
+            networks.append(random_list(rng, kinds, (3, 9, 14), limits=limits)[0])
+    return [*layers, *(arg for network in networks for arg in network.layers)], networks
+
+
+def test_distances_of_taps_within_the_limit() -> None:
+    """docs/kpu.md 1.16: every distance up to the limit is drawn, on every kind of layer that has
+    it, and no other; a device that has the limit runs all of it, one with less refuses."""
+    for most in (1, 2, 5, 8):
+        config = dataclasses.replace(configs.load_config("nano"), dilation=most)
+        seen: list[LayerArg] = []
+        for seed in range(40):
+            args, networks = drawn(seed, most)
+            seen += args
+            for network in networks:
+                check_network(network, config)
+            for arg in args:
+                assert not lacks(arg, config)
+        far = [arg for arg in seen if arg.dilation > 1]
+        assert {arg.dilation for arg in seen} == set(range(1, most + 1))
+        assert all(arg.kernel_type == 1 and arg.pool_type <= 4 for arg in far)
+        assert not any(arg.elementwise or arg.pool_task or arg.fc for arg in far)
+        nano = configs.load_config("nano")
+        assert all("nano has dilation = 1" in str(lacks(arg, nano)) for arg in far)
+        if most > 1:
+            assert {arg.pool_type for arg in far} == {0, 1, 2, 3, 4}
+            for name in ("depth_wise_layer", "out32", "signed_in"):
+                assert {getattr(arg, name) for arg in far} == {0, 1}, name
 
 
 def test_package_needs_no_simulator() -> None:

@@ -43,6 +43,13 @@ def write(folder: Path, **values: object) -> Path:
         ({"wbuf_rows": 32}, "wbuf_rows = 32, expected a power of two from 64"),
         ({"wbuf_rows": 96}, "wbuf_rows = 96, expected a power of two from 64 to 32768"),
         ({"wbuf_rows": 65536}, "wbuf_rows = 65536, expected a power of two from 64 to 32768"),
+        ({"look_ahead": 6}, "look_ahead = 6, expected 4, 8 or 16"),
+        ({"look_ahead": 0}, "look_ahead = 0, expected 4, 8 or 16"),
+        ({"weight_ahead": 2}, "weight_ahead = 2, expected 0 or 1"),
+        (
+            {"weight_ahead": 1, "path_bytes": 16, "ahb_width": 128, "flat_maps": 0},
+            "weight_ahead = 1, expected 0 with path_bytes below two bus words of 128 bits",
+        ),
         ({"pool_lanes": 3}, "pool_lanes = 3, expected 0, 1, 2, 4 or 8"),
         ({"pool_lanes": -1}, "pool_lanes = -1, expected 0, 1, 2, 4 or 8"),
         ({"tile_rows": 16}, "tile_rows = 16, expected a power of two from 32"),
@@ -98,7 +105,7 @@ def test_the_keys_that_may_be_0() -> None:
     nano = dataclasses.asdict(configs.load_config("nano"))
     values = {key: nano[key] for key in configs.KEYS}
     legal = {key for key in values if configs.illegal({**values, key: 0}) is None}
-    assert set(optional()) == legal and len(optional()) == 8
+    assert set(optional()) == legal and len(optional()) == 9
 
 
 @pytest.mark.parametrize("key", optional())

@@ -176,7 +176,9 @@ def test_who_stays_beside_float16(config: str) -> None:
     and all that fits stays."""
     rng, chosen = (
         np.random.default_rng(5),
-        dataclasses.replace(configs.load_config(config), wbuf_rows=64),
+        dataclasses.replace(
+            configs.load_config(config), wbuf_rows=64, look_ahead=4, weight_ahead=0
+        ),
     )
     kinds = ["convolution", "float16", "convolution", "float16"]
     needed = 0

@@ -50,7 +50,7 @@ def test_every_field_has_its_place() -> None:
         int_en 0 0 0, ram_flag 0 1 1, full_add 0 2 2, depth_wise_layer 0 3 3,
         signed_in 0 8 8, signed_out 0 9 9, fc 0 10 10, elementwise 0 11 11, ew_op 0 12 13,
         ew_one 0 14 14, in_xor 0 15 15, w_xor 0 16 16, out32 0 17 17, fp16 0 18 18,
-        fp32 0 19 19, load_map 0 24 24, store_map 0 25 25, kept_weights 0 26 26,
+        fp32 0 19 19, dilation 0 20 22, load_map 0 24 24, store_map 0 25 25, kept_weights 0 26 26,
         in_strided 0 27 27, out_strided 0 28 28,
         map_load_addr 0 32 63,
         image_src_addr 1 0 14, image_src2_addr 1 16 30, image_dst_addr 1 32 46,
@@ -76,7 +76,8 @@ def test_every_field_has_its_place() -> None:
         listed[name] = (int(word), int(low), int(high) - int(low) + 1)
     assert listed == {name: spec[:3] for name, spec in FIELDS.items()}
     minus_one = "i_ch_num o_ch_num o_ch_num_coef i_row_wid i_col_high o_row_wid o_col_high "
-    minus_one += "load_time channel_byte_num dma_total_byte pool_kh pool_kw pool_sy pool_sx"
+    minus_one += "load_time channel_byte_num dma_total_byte pool_kh pool_kw pool_sy pool_sx "
+    minus_one += "dilation"
     assert {n for n, spec in FIELDS.items() if spec[4] == 1} == set(minus_one.split())
     assert {n for n, spec in FIELDS.items() if spec[3]} == {"arg_x", "arg_w", "arg_add"}
 
@@ -397,3 +398,40 @@ def test_in_place_with_groups_apart() -> None:
     assert arg.replace(**near, wb_channel_switch_addr=9).in_order
     assert arg.replace(**near, wb_channel_switch_addr=7).in_order
     assert not arg.replace(**near, wb_channel_switch_addr=10).in_order
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kernel_type": 0},
+        {"pool_type": 5},
+        {"pool_type": 9},
+        {"kernel_type": 0, "fc": 1},
+        {"depth_wise_layer": 1, "elementwise": 1},
+        {"kernel_type": 0, "pool_task": 1},
+        {"kernel_type": 0, "fp16": 1},
+    ],
+    ids=str,
+)
+def test_kinds_that_exclude_dilation(fields: dict[str, int]) -> None:
+    """docs/kpu.md 1.16: BAD_FLAGS, whatever else is wrong; the same layer without it is not."""
+    arg = LayerArg.make(4, 8, 20, 4, kernel=3).replace(**fields)
+    assert arg.replace(dilation=2).device_code(fp16_lanes=4) == ERROR_CODES["BAD_FLAGS"]
+    assert arg.device_code(fp16_lanes=4) != ERROR_CODES["BAD_FLAGS"]
+    with pytest.raises(LayerError, match=r"BAD_FLAGS: .*dilation"):
+        arg.replace(dilation=8).validate()
+
+
+def test_dilation_of_the_device() -> None:
+    arg = LayerArg.make(4, 3, 2, 4, kernel=3, dilation=8)  # more than the map has pixels
+    assert [arg.device_code(dilation=most) for most in (8, 7, 1)] == [0, 6, 6]
+    assert arg.replace(dilation=1).device_code(dilation=1) == 0
+    with pytest.raises(LayerError, match=r"dilation = 9 is outside 1\.\.8"):
+        LayerArg.make(4, 3, 2, 4, kernel=3, dilation=9)
+
+
+def test_dilated_depthwise_layers_share_no_rows() -> None:
+    """A row is read three times, and lines apart: it must not be overwritten in between."""
+    arg = LayerArg.make(4, 8, 20, kernel=3, depthwise=True, src=8, dst=8)
+    with pytest.raises(LayerError, match="BAD_ADDR"):
+        arg.replace(dilation=2).validate()

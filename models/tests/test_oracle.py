@@ -14,7 +14,7 @@ from openkpu.arithmetic.activation import ROUNDINGS, carry_shift
 from openkpu.arithmetic.params import ActTable, BatchNorm, weights_from_bytes, weights_to_bytes
 from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.generators.generate import random_layer
-from openkpu.layer.argument import LayerArg
+from openkpu.layer.argument import MOST_DILATED_POOL, MOST_DILATION, LayerArg
 from openkpu.layer.golden import run_layer
 from openkpu.layer.vectors import VectorLayer
 
@@ -36,6 +36,7 @@ def layers(draw: st.DrawFn) -> tuple[LayerArg, bool, str, int, bool]:
     depthwise = not fc and draw(st.integers(0, 3)) == 0
     kernel = 1 if fc else draw(st.sampled_from([1, 3]))
     pool = 0 if fc else draw(st.integers(0, 9))
+    dilates = kernel == 3 and pool <= MOST_DILATED_POOL and draw(st.booleans())
     least = POOL_STRIDE[pool]
     tame = draw(st.booleans())  # values stay in 36 bits and segments get used
     wide = 16 if tame else 24
@@ -49,6 +50,7 @@ def layers(draw: st.DrawFn) -> tuple[LayerArg, bool, str, int, bool]:
         pool=pool,
         depthwise=depthwise,
         fc=fc,
+        dilation=draw(st.integers(2, MOST_DILATION)) if dilates else 1,
         signed_in=draw(st.integers(0, 1)),
         signed_out=draw(st.integers(0, 1)),
         pad_value=draw(edgy(0, 255)),
@@ -146,6 +148,7 @@ def check(
         "signed_in": arg.signed_in,
         "signed_out": arg.signed_out,
         "pad": arg.pad_value,
+        "dilation": arg.dilation,
     } | {key: getattr(arg, key) for key in ("arg_x", "shr_x", "arg_w", "shr_w", "arg_add")}
     want = oracle.run(
         layer,

@@ -2,14 +2,16 @@
 //
 // map_mover: moves feature maps between the AI RAM and the streams of the DMAC.
 //
-// How it works: pixel_writer writes the dense bytes of an input map into words of the AI RAM (load);
+// How it works: pixel_writer writes the dense bytes of an input map into words of the AI RAM (load), whole
+// or in bands of lines, and reports each band;
 // result_reader reads an output map back as dense bytes (unload), for the storage through the store
 // channel, requested as the unload begins, or for the host's result FIFO. A map may be unloaded while it
 // is being written: unload_gate releases the finished channels to the reader. With NARROW, for arrays
 // that produce a few bytes per cycle, piece_writer and piece_reader replace them.
 // Handshake: load_start and unload_start are pulses, answered by load_done and unload_done (the latter
-// when the last byte is stored). load_map is sampled with load_start; unload_map must be stable from the
-// cycle before unload_start on. stop drops everything.
+// when the last byte is stored). load must be stable from load_start to load_done, unload_map from the
+// cycle before unload_start on. load_band pulses for each band, with load_done for the last one. stop
+// drops everything.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -33,10 +35,11 @@ module map_mover #(
     input  wire                   clk,
     input  wire                   rst,
     input  wire                   stop,
-    // load: map, pixel stream, write port of the AI RAM
+    // load: map, a band has arrived; pixel stream, write port of the AI RAM
     input  wire                   load_start,
-    input  wire [  `MAP_BITS-1:0] load_map,
+    input  wire [ `LOAD_BITS-1:0] load,
     output wire                   load_busy,
+    output wire                   load_band,
     output wire                   load_done,
     input  wire                   pixel_valid,
     output wire                   pixel_ready,
@@ -78,6 +81,9 @@ module map_mover #(
     input  wire                   store_done
 );
 
+  // ---- the map being loaded
+  wire [`MAP_BITS-1:0] load_map = load[`LOAD_MAP];
+
   // ---- the map being unloaded: its bytes
   wire [13:0] map_chans_m1 = unload_map[`MAP_CHANS_M1];
   wire [9:0] chans_m1 = map_chans_m1[9:0];  // an unloaded map has 1024 at most
@@ -93,7 +99,7 @@ module map_mover #(
       .valid(sized),
       .bytes(size)
   );
-  assign store_req = {unload_owner, unload_words ? {size[21:0], 2'd0} : size, unload_adr};
+  assign store_req = {1'b0, unload_owner, unload_words ? {size[21:0], 2'd0} : size, unload_adr};
 
   wire read_done;
   reg read_start, read_over, store_over, wanted;
@@ -140,6 +146,8 @@ module map_mover #(
           .chans_m1(load_map[`MAP_CHANS_M1]),
           .height_m1(load_map[`MAP_HEIGHT_M1]),
           .width_m1(load_map[`MAP_WIDTH_M1]),
+          .band(load[`LOAD_BAND]),
+          .apart(load[`LOAD_APART]),
           .pixel_valid(pixel_valid),
           .pixel_ready(pixel_ready),
           .pixel_data(pixel_beat[`BEAT_DATA]),
@@ -151,6 +159,7 @@ module map_mover #(
           .load_data(load_data),
           .load_gnt(load_gnt),
           .busy(load_busy),
+          .band_done(load_band),
           .done(load_done)
       );
       piece_reader #(
@@ -201,6 +210,8 @@ module map_mover #(
           .chans_m1(load_map[`MAP_CHANS_M1]),
           .height_m1(load_map[`MAP_HEIGHT_M1]),
           .width_m1(load_map[`MAP_WIDTH_M1]),
+          .band(load[`LOAD_BAND]),
+          .apart(load[`LOAD_APART]),
           .pixel_valid(pixel_valid),
           .pixel_ready(pixel_ready),
           .pixel_data(pixel_beat[`BEAT_DATA]),
@@ -212,6 +223,7 @@ module map_mover #(
           .load_data(load_data),
           .load_gnt(load_gnt),
           .busy(load_busy),
+          .band_done(load_band),
           .done(load_done)
       );
       result_reader #(

@@ -65,7 +65,7 @@ module piece_reader #(
   reg [2:0] from;
   wire [3:0] at;
   wire [1:0] count_m1;
-  wire walk_chan_end, last, full;
+  wire walk_chan_end, walk_band_end, last, full;
   wire [2:0] used = into - from;
   wire [2:0] fill_next = {1'b0, fill} + {1'b0, count_m1} + 3'd1;
   wire step = unload_req && unload_gnt;
@@ -89,6 +89,7 @@ module piece_reader #(
       .width_m1 (width_m1),
       .words    (words),
       .apart    (apart),
+      .band     (4'd0),
       .next     (step),
       .most_m1  (~fill & {2{!by_plane}}),
       .block    (unload_word),
@@ -96,6 +97,7 @@ module piece_reader #(
       .count_m1 (count_m1),
       .full     (full),
       .chan_end (walk_chan_end),
+      .band_end (walk_band_end),
       .last     (last)
   );
 
@@ -210,7 +212,7 @@ module piece_reader #(
     end
   end
 
-  wire unused = &{1'b0, full, quarters_on, placed_on, into_on};
+  wire unused = &{1'b0, full, walk_band_end, quarters_on, placed_on, into_on};
 
 endmodule
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// piece_writer: writes the pixel stream (dense bytes, c, y, x order) to the AI RAM, up to four bytes per cycle.
+// piece_writer: writes the pixel stream (dense bytes, in bands of lines in c, y, x order) to the AI RAM, up
+// to four bytes per cycle.
 //
 // How it works: pixel_writer for small arrays, without a byte ring and without a word buffer. A bus word
 // waits in a register. Each cycle consumes its bytes within one line and one block of 16 bytes
 // (byte_walk); the word is rotated into position, and the byte enables select the block's bytes. So a bus
 // word costs a cycle, and one more where a block or a line ends within it.
-// Handshake: start (one cycle, ignored while busy) begins a map; pixel_ready only while busy, bytes
-// beyond the map wait for the next start. load_req and its piece are held until load_gnt. done pulses
-// after the last piece was accepted. stop (level or pulse) drops everything.
+// Handshake: start (one cycle, ignored while busy) begins a map, which is stable until done; pixel_ready
+// only while busy, bytes beyond the map wait for the next start. load_req and its piece are held until
+// load_gnt. band_done pulses after the last piece of a band was accepted, done after that of the map. stop
+// (level or pulse) drops everything.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -18,12 +20,15 @@ module piece_writer (
     input  wire         clk,
     input  wire         rst,
     input  wire         stop,
-    // map to load: first row, channels - 1, height - 1, width - 1
+    // map to load: first row, channels - 1, height - 1, width - 1; lines of a band, 0: all; rows from one
+    // group of channels to the next
     input  wire         start,
     input  wire [ 14:0] base_row,
     input  wire [ 13:0] chans_m1,
     input  wire [  8:0] height_m1,
     input  wire [  9:0] width_m1,
+    input  wire [  3:0] band,
+    input  wire [ 13:0] apart,
     // pixel stream of the DMAC
     input  wire         pixel_valid,
     output wire         pixel_ready,
@@ -38,15 +43,12 @@ module piece_writer (
     input  wire         load_gnt,
     // state
     output wire         busy,
+    output reg          band_done,
     output reg          done
 );
 
-  // the map, registered on its way to the walk
-  reg [13:0] chans;
-  reg [ 8:0] height;
-  reg [ 9:0] width;
   // begun: the walk is set up; filling: steps remain; out_valid: a piece waits for its grant
-  reg begun, filling, out_valid, out_last;
+  reg begun, filling, out_valid, out_band, out_last;
   reg [31:0] out_data;
   // the bus word, its first byte not yet written, such bytes - 1
   reg have;
@@ -57,7 +59,7 @@ module piece_writer (
   wire [16:0] block;
   wire [3:0] at;
   wire [1:0] count_m1;
-  wire last, chan_end, all;
+  wire last, band_end, chan_end, all;
 
   wire go = start && !busy;
   wire step = filling && have && (!out_valid || load_gnt);
@@ -66,25 +68,19 @@ module piece_writer (
   assign pixel_ready = filling && (!have || beat_end);
   assign busy = begun || filling || out_valid;
 
-  always @(posedge clk) begin
-    if (go) begin
-      chans  <= chans_m1;
-      height <= height_m1;
-      width  <= width_m1;
-    end
-  end
-
   byte_walk #(
-      .CHAN(14)
+      .CHAN (14),
+      .BANDS(1)
   ) u_walk (
       .clk      (clk),
       .start    (go),
       .base_row (base_row),
-      .chans_m1 (chans),
-      .height_m1(height),
-      .width_m1 (width),
+      .chans_m1 (chans_m1),
+      .height_m1(height_m1),
+      .width_m1 (width_m1),
       .words    (1'b0),
-      .apart    (14'd0),
+      .apart    (apart),
+      .band     (band),
       .next     (step),
       .most_m1  (left_m1),
       .block    (block),
@@ -92,6 +88,7 @@ module piece_writer (
       .count_m1 (count_m1),
       .full     (all),
       .chan_end (chan_end),
+      .band_end (band_end),
       .last     (last)
   );
 
@@ -123,12 +120,14 @@ module piece_writer (
       filling   <= 1'b0;
       have      <= 1'b0;
       out_valid <= 1'b0;
+      band_done <= 1'b0;
       done      <= 1'b0;
     end else begin
       begun     <= go;
       filling   <= begun || (filling && !(step && last));
       have      <= take || (have && !beat_end);
       out_valid <= step || (out_valid && !load_gnt);
+      band_done <= out_valid && load_gnt && out_band;
       done      <= out_valid && load_gnt && out_last;
     end
   end
@@ -143,6 +142,7 @@ module piece_writer (
 
   always @(posedge clk) begin
     if (step) begin
+      out_band  <= band_end;
       out_last  <= last;
       load_word <= block;
       load_be   <= be;

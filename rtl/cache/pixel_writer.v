@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pixel_writer: writes the pixel stream (dense bytes, c, y, x order) into words of the AI RAM.
+// pixel_writer: writes the pixel stream (dense bytes, in bands of lines in c, y, x order) into words of the
+// AI RAM.
 //
 // How it works: a byte gearbox aligns the stream to pieces of one bus word, which fill a word of PATH
 // bytes; a filled step of the row sequencer moves to the output register with its byte enables, while the
 // next one is being filled. Bytes of a row that no pixel covers are not written. With a path of 128 bytes
 // a row is half a word.
-// Handshake: start (one cycle, ignored while busy) begins a map; pixel_ready only while busy, bytes
-// beyond the map wait for the next start. load_req and its word are held until load_gnt. done pulses
-// after the last word was accepted. stop (level or pulse) drops everything.
+// Handshake: start (one cycle, ignored while busy) begins a map, which is stable until done; pixel_ready
+// only while busy, bytes beyond the map wait for the next start. load_req and its word are held until
+// load_gnt. band_done pulses after the last word of a band was accepted, done after that of the map. stop
+// (level or pulse) drops everything.
 
 `resetall
 `timescale 1ns / 1ps
@@ -28,12 +30,15 @@ module pixel_writer #(
     input  wire              clk,
     input  wire              rst,
     input  wire              stop,
-    // map to load: first row, channels - 1, height - 1, width - 1
+    // map to load: first row, channels - 1, height - 1, width - 1; lines of a band, 0: all; rows from one
+    // group of channels to the next
     input  wire              start,
     input  wire [      14:0] base_row,
     input  wire [      13:0] chans_m1,
     input  wire [       8:0] height_m1,
     input  wire [       9:0] width_m1,
+    input  wire [       3:0] band,
+    input  wire [      13:0] apart,
     // pixel stream of the DMAC
     input  wire              pixel_valid,
     output wire              pixel_ready,
@@ -48,6 +53,7 @@ module pixel_writer #(
     input  wire              load_gnt,
     // state
     output wire              busy,
+    output reg               band_done,
     output reg               done
 );
 
@@ -63,6 +69,7 @@ module pixel_writer #(
   // filling: steps of the sequencer remain; out_valid: a word waits for its grant
   reg               filling;
   reg               out_valid;
+  reg               out_band;
   reg               out_last;
   reg  [   20-WB:0] out_word;
   reg  [  WORD-1:0] out_be;
@@ -76,11 +83,13 @@ module pixel_writer #(
   wire [       1:0] lane;
   wire [    WB-1:0] size_m1;
   wire              chan_end;
+  wire              band_end;
   wire              last;
 
   row_sequencer #(
-      .PATH(WORD),
-      .CHAN(14)
+      .PATH (WORD),
+      .CHAN (14),
+      .BANDS(1)
   ) u_sequencer (
       .clk(clk),
       .start(go),
@@ -88,11 +97,14 @@ module pixel_writer #(
       .chans_m1(chans_m1),
       .height_m1(height_m1),
       .width_m1(width_m1),
+      .band(band),
+      .apart(apart),
       .next(step),
       .word(word),
       .lane(lane),
       .size_m1(size_m1),
       .chan_end(chan_end),
+      .band_end(band_end),
       .last(last)
   );
 
@@ -176,8 +188,10 @@ module pixel_writer #(
   always @(posedge clk) begin
     if (rst || stop) begin
       out_valid <= 1'b0;
+      band_done <= 1'b0;
       done <= 1'b0;
     end else begin
+      band_done <= load_req && load_gnt && out_band;
       done <= load_req && load_gnt && out_last;
       out_valid <= step || (out_valid && !load_gnt);
     end
@@ -185,6 +199,7 @@ module pixel_writer #(
 
   always @(posedge clk) begin
     if (step) begin
+      out_band <= band_end;
       out_last <= last;
       out_word <= word;
       out_be   <= be;

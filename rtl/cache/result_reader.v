@@ -112,7 +112,7 @@ module result_reader #(
   wire [   20-WB:0] row_word;
   wire [1:0] map_lane, plane, piece;
   wire [WB-1:0] map_size, words_size;
-  wire map_last, words_last, map_chan_end, words_chan_end;
+  wire map_last, words_last, map_chan_end, words_chan_end, map_band_end;
   wire [20-WB:0] map_word, words_word;
 
   row_sequencer #(
@@ -124,11 +124,14 @@ module result_reader #(
       .chans_m1(chans_m1),
       .height_m1(height_m1),
       .width_m1(width_m1),
+      .band(4'd0),
+      .apart(14'd0),
       .next(step),
       .word(map_word),
       .lane(map_lane),
       .size_m1(map_size),
       .chan_end(map_chan_end),
+      .band_end(map_band_end),
       .last(map_last)
   );
 
@@ -156,6 +159,7 @@ module result_reader #(
   assign lane = words_now ? 2'd0 : map_lane;
   assign size_m1 = words_now ? words_size : map_size;
   assign last = words_now ? words_last : map_last;
+  wire unused = map_band_end;
   assign chan_end = step && (words_now ? words_chan_end : map_chan_end);
   // the step reserves a buffer, fills it
   wire opens = step && (!words_now || plane == 2'd0);

@@ -3,7 +3,7 @@
 // control: the central controller.
 //
 // How it works: layer words come from the host's FIFO or, in a task-list run, from a list in the
-// storage (list_reader, word_source). layer_decode turns each layer into a descriptor; dispatcher
+// storage (layer_words). layer_decode turns each layer into a descriptor; dispatcher
 // requests its weights, passes it to the loaders, which run ahead, and to a queue, from which
 // layer_runner starts one layer at a time. In a stream prefetch_ctrl requests the pixels of the next
 // inference ahead of time. run_state detects the errors that end a run early.
@@ -36,8 +36,10 @@ module control #(
     // 1: weights may be kept in the AI RAM; narrow maps of 1x1 layers are computed as one line
     parameter KEEP_WEIGHTS = 0,
     parameter FLAT_MAPS    = 0,
-    // channels whose parameters fit
+    parameter DILATION     = 1,
+    // channels whose parameters fit; layers decoded ahead of the array
     parameter PARAM_CHANS  = 2048,
+    parameter LOOK_AHEAD   = 4,
     // derived, not to be set: widths of a bus offset and a count
     parameter OW           = $clog2(AHB_W / 8),
     parameter CW           = OW + 1
@@ -89,15 +91,18 @@ module control #(
     output wire                     pixel_req_valid,
     input  wire                     pixel_req_ready,
     output wire [    `REQ_BITS-1:0] pixel_req,
+    output wire                     pixel_share,
     output wire                     load_start,
-    output wire [    `MAP_BITS-1:0] load_map,
+    output wire [   `LOAD_BITS-1:0] load,
+    input  wire                     load_band,
     input  wire                     load_done,
     // results: unload of a map
     output wire                     unload_start,
     output wire [ `UNLOAD_BITS-1:0] unload,
     input  wire                     unload_done,
-    // array: progress
+    // array: progress; it lacks weights or parameters
     input  wire                     moves,
+    input  wire                     starves,
     // storage port: activity, failed transfer, stall of the master; flush drops everything, in the DMAC
     // too; give_up: that flush does not wait for the bus
     input  wire [`TRAFFIC_BITS-1:0] traffic,
@@ -112,10 +117,10 @@ module control #(
   wire start = host[`HOST_START];
   wire soft_reset = host[`HOST_SOFT_RESET];
 
-  // ---- list_reader, word_source
-  wire list_word_valid, list_take, list_mode, committed, list_last, list_parity, list_changed, moved_on;
+  // ---- layer_words
+  wire list_comes, list_mode, committed, list_last, list_parity, list_changed, moved_on;
   wire dec_word_valid, hold;
-  wire [63:0] list_word, dec_word_data;
+  wire [63:0] dec_word_data;
   wire [9:0] list_index, list_changed_index, host_index;
   // ---- run_state
   wire refuse, trouble, refused, error, busy;
@@ -138,52 +143,38 @@ module control #(
 
   assign events  = {error, npix_take, inf_next, layer_done, inf_kept, inf_done, calc_done};
 
-  list_reader #(
+  layer_words #(
       .AHB_W(AHB_W)
-  ) u_list (
+  ) u_words (
       .clk(clk),
       .rst(rst),
       .flush(flush),
       .cfg(cfg),
-      .start(start),
-      .inf_over(inf_over),
-      .inf_next(inf_next),
+      .host(host),
+      .arg_valid(arg_valid),
+      .arg_ready(arg_ready),
+      .arg_data(arg_data),
+      .arg_flush(arg_flush),
       .list_req_valid(list_req_valid),
       .list_req_ready(list_req_ready),
       .list_req(list_req),
       .list_valid(list_valid),
       .list_ready(list_ready),
       .list_beat(list_beat),
-      .word_valid(list_word_valid),
-      .word_take(list_take),
-      .word(list_word),
-      .collected(collected),
+      .inf_over(inf_over),
+      .inf_next(inf_next),
       .list_mode(list_mode),
       .committed(committed),
-      .index(list_index),
-      .last(list_last),
-      .parity(list_parity),
+      .list_comes(list_comes),
+      .list_index(list_index),
+      .list_last(list_last),
+      .list_parity(list_parity),
       .changed(list_changed),
       .changed_index(list_changed_index),
-      .moved_on(moved_on)
-  );
-
-  word_source u_words (
-      .clk(clk),
-      .rst(rst),
-      .flush(flush),
-      .host(host),
-      .arg_valid(arg_valid),
-      .arg_ready(arg_ready),
-      .arg_data(arg_data),
-      .arg_flush(arg_flush),
-      .list_mode(list_mode),
-      .list_valid(list_word_valid),
-      .list_word(list_word),
-      .list_take(list_take),
-      .dec_word_valid(dec_word_valid),
-      .dec_word_ready(dec_word_ready),
-      .dec_word_data(dec_word_data),
+      .moved_on(moved_on),
+      .word_valid(dec_word_valid),
+      .word_ready(dec_word_ready),
+      .word(dec_word_data),
       .host_index(host_index),
       .collected(collected),
       .busy(busy),
@@ -200,7 +191,7 @@ module control #(
       .start             (start),
       .list_mode         (list_mode),
       .list_index        (list_index),
-      .list_comes        (list_valid || list_word_valid),
+      .list_comes        (list_comes),
       .host_comes        (arg_valid && !hold),
       .dec_word_ready    (dec_word_ready),
       .dec_idle          (dec_idle),
@@ -254,7 +245,8 @@ module control #(
       .FP16        (FP16),
       .OUT32       (OUT32),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
-      .FLAT_MAPS   (FLAT_MAPS)
+      .FLAT_MAPS   (FLAT_MAPS),
+      .DILATION    (DILATION)
   ) u_decode (
       .clk(clk),
       .rst(rst || flush || list_changed),
@@ -279,9 +271,10 @@ module control #(
   );
 
   dispatcher #(
-      .N_Z      (N_Z),
-      .WBUF_ROWS(WBUF_ROWS),
-      .PAR_ROWS (PARAM_CHANS / N_Z)
+      .N_Z       (N_Z),
+      .WBUF_ROWS (WBUF_ROWS),
+      .PAR_ROWS  (PARAM_CHANS / N_Z),
+      .LOOK_AHEAD(LOOK_AHEAD)
   ) u_dispatch (
       .clk(clk),
       .rst(rst),
@@ -342,8 +335,11 @@ module control #(
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .starves(runs && starves),
+      .pixel_share(pixel_share),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done)
   );
 

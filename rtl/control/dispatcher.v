@@ -5,8 +5,9 @@
 // How it works: a descriptor goes to fetch_ctrl, which requests weights and tables, to the weight and the
 // parameter loader, which run ahead, and into the array's queue, in registers. Each accepts it when it is
 // free; the decoder continues when all have accepted it, so one layer more than the queue holds is fetched
-// ahead. weight_keep decides whether a stream's weights stay in the buffer; if they do, the weight loader
-// is skipped.
+// ahead. With LOOK_AHEAD above 4 a memory in front of the registers holds the other layers, and those in front
+// of the loaders their descriptors, so that requests run ahead of the loaders too. weight_keep decides whether a
+// stream's weights stay in the buffer; if they do, the weight loader is skipped.
 // Handshake: d and the requests are valid/ready; weight_load_start and param_load_start are asserted while
 // the busy of each is low; the queue is valid with q_pop. A layer needs some cycles to reach the head of
 // the queue: waits, not q_valid, reports whether layers remain.
@@ -17,11 +18,11 @@
 
 module dispatcher #(
     // output channels of the array, rows of the weight buffer and the parameter buffer
-    parameter N_Z       = 4,
-    parameter WBUF_ROWS = 1024,
-    parameter PAR_ROWS  = 2048 / N_Z,
-    // layers in the queue, including the current one
-    parameter QUEUE     = 4
+    parameter N_Z        = 4,
+    parameter WBUF_ROWS  = 1024,
+    parameter PAR_ROWS   = 2048 / N_Z,
+    // layers in the queue, including the current one: 4, 8 or 16
+    parameter LOOK_AHEAD = 4
 ) (
     // clock, synchronous reset, flush
     input  wire                  clk,
@@ -94,26 +95,42 @@ module dispatcher #(
     end
   end
 
-  wire [`DESC_BITS-1:0] next_desc;
+  localparam REGS = 4;  // layers of the queue in registers
+  wire [`DESC_BITS-1:0] queue_desc, next_desc;
+  wire ahead_valid, ahead_empty, queue_ready;
   assign next_index = next_desc[`DESC_IDX];
+  desc_ahead #(
+      .WIDTH (`DESC_BITS),
+      .LAYERS(LOOK_AHEAD - REGS)
+  ) u_ahead (
+      .clk      (clk),
+      .rst      (rst || flush),
+      .in_valid (give_queue),
+      .in_ready (q_ready),
+      .in_data  (d_desc),
+      .out_valid(ahead_valid),
+      .out_ready(queue_ready),
+      .out_data (queue_desc),
+      .empty    (ahead_empty)
+  );
   // between layers the data path receives zeros, not stale entries of the queue
   fifo_regs #(
       .WIDTH(`DESC_BITS),
-      .DEPTH(QUEUE)
+      .DEPTH(REGS)
   ) u_queue (
       .clk      (clk),
       .rst      (rst),
       .flush    (flush),
-      .in_valid (give_queue),
-      .in_ready (q_ready),
-      .in_data  (d_desc),
+      .in_valid (ahead_valid),
+      .in_ready (queue_ready),
+      .in_data  (queue_desc),
       .out_valid(q_valid),
       .out_ready(q_pop),
       .out_data (desc),
       .next_data(next_desc),
       .empty    (q_empty)
   );
-  assign waits = d_valid || !q_empty;
+  assign waits = d_valid || !q_empty || !ahead_empty;
   assign moves = waits || fetch_busy || weight_load_busy || param_load_busy;
 
   fetch_ctrl u_fetch (

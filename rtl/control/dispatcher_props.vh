@@ -6,6 +6,7 @@
 
   reg f_fetch = 1'b0, f_weight = 1'b0, f_param = 1'b0, f_queue = 1'b0;  // consumers with the current layer
   reg [2:0] f_waits = 3'd0;  // cycles with a layer and every consumer free
+  reg [4:0] f_queued = 5'd0;  // layers in the queue
   reg f_pools, f_fp16;  // the current layer is a pooling task, a product of float16
   wire f_some = fetch_taken || weight_taken || param_taken || queue_taken;
   wire f_free = !fetch_busy && !weight_load_busy && !param_load_busy && q_ready;
@@ -18,6 +19,7 @@
       f_param  <= f_param || param_load_start;
       f_queue  <= f_queue || (give_queue && q_ready);
     end
+    f_queued <= (rst || flush) ? 5'd0 : f_queued + give_queue - (q_valid && q_pop);
     {f_pools, f_fp16} <= {d_desc[`DESC_POOLS], d_desc[`DESC_FP16]};
     f_waits <= (rst || flush || !d_valid || given || !f_free) ? 3'd0 : f_waits + 3'd1;
   end
@@ -41,6 +43,9 @@
       not_busy : assert (!(fetch_start && fetch_busy) && !(weight_load_start && weight_load_busy) &&
           !(param_load_start && param_load_busy) &&
           (d_valid || !(fetch_start || weight_load_start || param_load_start || give_queue)));
+      //: A layer is in the queue from its entry to its pop, and then waits is high: also where it is on its way from
+      //: the memory to the registers.
+      layers_wait : assert (waits == (d_valid || f_queued != 0));
       //: No deadlock: a layer advances in the cycle in which every consumer is free.
       no_deadlock : assert (f_waits == 0);
       //: (invariant) The flags show which consumers have accepted the layer.

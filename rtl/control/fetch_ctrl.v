@@ -63,8 +63,8 @@ module fetch_ctrl (
   assign boundary   = first && weight_quiet && bias_quiet;
   assign first_out  = after && !first && !asking && weight_quiet && bias_quiet;
 
-  assign weight_req = {owner, last_load ? wlast : wlen, weight_addr};
-  assign bias_req   = {owner, bn_next ? {{10'd0, n_o, 3'd0}, bn_addr} : {24'd144, act_addr}};
+  assign weight_req = {1'b0, owner, last_load ? wlast : wlen, weight_addr};
+  assign bias_req   = {1'b0, owner, bn_next ? {{10'd0, n_o, 3'd0}, bn_addr} : {24'd144, act_addr}};
   assign busy       = after || asking;
 
   always @(posedge clk) begin

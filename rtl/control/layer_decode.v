@@ -22,7 +22,7 @@ module layer_decode #(
     parameter N_Z          = 4,
     parameter WEIGHT_BITS  = 16,
     // sizes of the memories; bytes of a tile word, at most 64; 1: pooling tasks, float16, sums of 32 bits,
-    // kept weights, flat maps are supported
+    // kept weights, flat maps are supported; largest dilation
     parameter AI_RAM_ROWS  = 32768,
     parameter WBUF_ROWS    = 1024,
     parameter TILE_ROWS    = 32,
@@ -31,7 +31,8 @@ module layer_decode #(
     parameter FP16         = 0,
     parameter OUT32        = 1,
     parameter KEEP_WEIGHTS = 0,
-    parameter FLAT_MAPS    = 0
+    parameter FLAT_MAPS    = 0,
+    parameter DILATION     = 1
 ) (
     // clock, synchronous reset; drop an unfinished layer
     input  wire                  clk,
@@ -148,6 +149,7 @@ module layer_decode #(
   wire [4:0] stride;
   wire [`PTASK_BITS-1:0] window;
   wire [1:0] ew_op, apart;
+  wire [2:0] dilation;
   wire [7:0] bad_flags;
   wire [`MOVES_BITS-1:0] moves;
   layer_flags #(
@@ -155,7 +157,8 @@ module layer_decode #(
       .POOLS(POOLS),
       .FP16(FP16),
       .OUT32(OUT32),
-      .KEEP_WEIGHTS(KEEP_WEIGHTS)
+      .KEEP_WEIGHTS(KEEP_WEIGHTS),
+      .DILATION(DILATION)
   ) u_flags (
       .clk        (clk),
       .load       (take && word == `ARG_WORD_INTERRUPT_ENABE),
@@ -186,13 +189,15 @@ module layer_decode #(
       .out32      (out32),
       .fp16       (fp16),
       .kept       (kept),
+      .dilation   (dilation),
       .apart      (apart),
       .bad        (bad_flags)
   );
 
   // ---- mapping onto the array
   wire k3 = kernel_type == 3'd1;
-  wire [1:0] mode = fc ? `MODE_FC : (dw && pool_type == 4'd0) ? `MODE_DWROW :
+  // a dilated depthwise layer is computed as one with a pool
+  wire [1:0] mode = fc ? `MODE_FC : (dw && pool_type == 4'd0 && dilation == 3'd0) ? `MODE_DWROW :
       (dw || k3) ? `MODE_TAPS : `MODE_CHAN;
   wire whole_map = window[`PTASK_ALL];
   wire [1:0] fl, ip, op;
@@ -218,6 +223,7 @@ module layer_decode #(
       .dw       (dw),
       .out32    (out32),
       .fp16     (fp16),
+      .arrives  (moves[`MOVES_LOAD] && !moves[`MOVES_STORE]),
       .pool_type(pool_type),
       .n_c      (n_c),
       .many     (many),
@@ -378,6 +384,7 @@ module layer_decode #(
   assign desc[`DESC_MOVES] = moves;
   assign desc[`DESC_KEPT] = kept;
   assign desc[`DESC_FLAT] = flat;
+  assign desc[`DESC_DIL] = dilation;
 
 endmodule
 

@@ -23,7 +23,9 @@ module layer_flags #(
     // 1: sums may be output as 32 bits
     parameter OUT32 = 1,
     // 1: weights may be kept in the AI RAM
-    parameter KEEP_WEIGHTS = 0
+    parameter KEEP_WEIGHTS = 0,
+    // largest dilation; 1: none
+    parameter DILATION = 1
 ) (
     // clock; word 0 of a layer argument
     input  wire                   clk,
@@ -60,6 +62,8 @@ module layer_flags #(
     output wire                   out32,
     output wire [            1:0] fp16,
     output wire                   kept,
+    // pixels between the taps of a window, less one
+    output wire [            2:0] dilation,
     // words 8 and 7 give the rows between the channel groups of the output, of the input
     output reg  [            1:0] apart,
     // error code, 0: none
@@ -67,10 +71,12 @@ module layer_flags #(
 );
 
   reg fp16_q, fp32_q, kept_q, out32_q;
+  reg [2:0] dilation_q;
   always @(posedge clk) begin
     if (load) begin
       {fp16_q, fp32_q} <= {w_data[`ARG_FP16], w_data[`ARG_FP32]};
       kept_q           <= w_data[`ARG_KEPT_WEIGHTS];
+      dilation_q       <= w_data[`ARG_DILATION_M1];
       int_en           <= w_data[`ARG_INT_EN];
       dw               <= w_data[`ARG_DEPTH_WISE_LAYER];
       sin              <= w_data[`ARG_SIGNED_IN];
@@ -139,6 +145,12 @@ module layer_flags #(
   // a pooling task has no weights
   assign kept = (KEEP_WEIGHTS != 0) && kept_q;
   wire bad_kept = kept_q && (KEEP_WEIGHTS == 0 || pools);
+  assign dilation = (DILATION > 1) ? dilation_q : 3'd0;
+  localparam integer BEYOND_I = DILATION;
+  localparam [3:0] BEYOND = BEYOND_I[3:0];
+  // fc and float16 have no 3x3 kernel, but the flags come first
+  wire bad_dilation = dilation_q != 3'd0 &&
+      ({1'b0, dilation_q} >= BEYOND || !taps || pool_type > 4'd4 || fc || ew || pools || fp16_q);
   wire bad_kinds = (dw && fc) || (ew && !dw) || (out32 && (dw || fc));
   wire no_pool = fc || out32 || pools || fp16[0];
   // maps that are loaded from the storage or stored there have contiguous channel groups
@@ -147,7 +159,8 @@ module layer_flags #(
   wire bad_apart = (apart[0] && load_any) || (apart[1] && store_any) ||
       (apart != 2'b00 && (fc || out32 || fp16_q));
   always @* begin
-    if (bad_kinds || bad_task || bad_fp16 || bad_out32 || bad_moves || bad_kept || bad_apart)
+    if (bad_kinds || bad_task || bad_fp16 || bad_out32 || bad_moves || bad_kept || bad_apart ||
+        bad_dilation)
       bad = `ERROR_BAD_FLAGS;
     else if (kernel_type > 3'd1 || ((fc || pools || fp16[0]) && taps) || (ew && !taps))
       bad = `ERROR_BAD_KERNEL;

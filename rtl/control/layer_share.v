@@ -7,8 +7,9 @@
 // a number of words of the tile buffer per line. The lines of a stripe multiply both and cancel out. The
 // narrowest stripe of a line decides; of a flat layer a full stripe, with partial lines at both ends. A
 // step of a 3x3 layer needs the words of the three lines that the windows of a line of 64 reach, in a wider
-// map one more on either side: one number for each stride. The result is 1, 2, 4 or 8, registered in two
-// steps.
+// map one more on either side: one number for each stride. A layer that begins while its map arrives, and
+// stores none, reads it for as many groups as can share: it follows the map once. The result is 1, 2, 4 or
+// 8, registered in two steps.
 // Handshake: none; the fields of a layer are stable for more than two cycles.
 `resetall
 `timescale 1ns / 1ps
@@ -32,6 +33,8 @@ module layer_share #(
     // the map is computed as one line; width of its own lines
     input  wire        flat,
     input  wire [ 3:0] width_in,
+    // the map arrives meanwhile, and none leaves
+    input  wire        arrives,
     // groups
     output reg  [ 3:0] share
 );
@@ -94,7 +97,7 @@ module layer_share #(
   always @(posedge clk) begin
     array <= taps ? LINE : array_now;
     fill  <= taps ? read_taps : fill_now;
-    share <= (chan || taps) ? groups(array, fill) : 4'd1;
+    share <= (chan || taps) ? (arrives ? 4'd8 : groups(array, fill)) : 4'd1;
   end
 
   wire unused = &{1'b0, kw, words[8:7]};

@@ -30,12 +30,13 @@ module layer_sizes #(
     input  wire        whole_map,
     // layer: channels are reduced by nines, fully connected, depthwise, four planes per channel, product of
     // float16 (with float32 results), pool_type, channels (many: more than 9216 inputs), widths, lines of
-    // input and output
+    // input and output; its map arrives while it computes, and none leaves
     input  wire        chan,
     input  wire        fc,
     input  wire        dw,
     input  wire        out32,
     input  wire [ 1:0] fp16,
+    input  wire        arrives,
     input  wire [ 3:0] pool_type,
     input  wire [13:0] n_c,
     input  wire        many,
@@ -181,6 +182,7 @@ module layer_sizes #(
       .stride  (pick ? fl : 2'd0),
       .flat    (flat),
       .width_in(n_w[3:0]),
+      .arrives (arrives && fp16 == 2'd0),
       .share   (share)
   );
 

@@ -87,7 +87,7 @@ module list_reader #(
 
   // 96 bytes per layer
   assign list_req = {
-    parity, 10'd0, {8'd0, list_len, 6'd0} + {9'd0, list_len, 5'd0}, cfg[`CFG_LIST_ADR]
+    1'b0, parity, 10'd0, {8'd0, list_len, 6'd0} + {9'd0, list_len, 5'd0}, cfg[`CFG_LIST_ADR]
   };
 
   // ---- lists

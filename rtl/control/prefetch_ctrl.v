@@ -6,6 +6,8 @@
 // conditions must hold: all reads of the current inference and of the next one's first layer are issued,
 // and the computation is in the fully connected layers (in a network without them, or with layers that load
 // their own map: no later layer uses the input map's rows or loads a map). pixel_ctrl makes the request.
+// A layer that began with part of its map may lack weights behind the rest: pixels then take turns with
+// them on the bus for some cycles.
 // Handshake: pulses and levels; pixel_req is valid/ready, pix_ready is held until pix_take.
 `resetall
 `timescale 1ns / 1ps
@@ -45,12 +47,17 @@ module prefetch_ctrl (
     output wire                  npix_take,
     // a fully connected layer was reached
     output reg                   fc_reached,
-    // pixel channel of the DMAC; load of the map
+    // pixel channel of the DMAC
     output wire                  pixel_req_valid,
     input  wire                  pixel_req_ready,
     output wire [ `REQ_BITS-1:0] pixel_req,
+    // the layer runs and lacks weights or parameters; pixels take turns with these
+    input  wire                  starves,
+    output reg                   pixel_share,
+    // load of the map
     output wire                  load_start,
-    output wire [ `MAP_BITS-1:0] load_map,
+    output wire [`LOAD_BITS-1:0] load,
+    input  wire                  load_band,
     input  wire                  load_done
 );
 
@@ -98,6 +105,19 @@ module prefetch_ctrl (
     end
   end
 
+  localparam [5:0] TURNS = 6'd63;
+  reg [5:0] turns;
+  wire in_bands;
+  always @(posedge clk) begin
+    if (rst) begin
+      turns       <= 6'd0;
+      pixel_share <= 1'b0;
+    end else begin
+      turns       <= (in_bands && starves) ? TURNS : turns - {5'd0, turns != 6'd0};
+      pixel_share <= in_bands && turns != 6'd0;
+    end
+  end
+
   pixel_ctrl u_pixel_ctrl (
       .clk(clk),
       .rst(rst),
@@ -119,8 +139,10 @@ module prefetch_ctrl (
       .pixel_req_valid(pixel_req_valid),
       .pixel_req_ready(pixel_req_ready),
       .pixel_req(pixel_req),
+      .in_bands(in_bands),
       .load_start(load_start),
-      .load_map(load_map),
+      .load(load),
+      .load_band(load_band),
       .load_done(load_done)
   );
 

@@ -4,7 +4,7 @@
 // 0x100..0x164, 0x1F8, 0x1FC.
 //
 // How it works: command accepts or refuses starts and resets, inference_cfg holds the configuration and
-// latches it for a run, guard_regs holds windows and watchdog. This module holds done, the interrupts, and
+// latches it for a run, guard_regs holds windows, watchdog and spare rows. This module holds done, the interrupts, and
 // the first error since the last acknowledgement. The error is held until AI_ERR_CODE is written, the next
 // start is accepted, or a soft reset. A set has priority over a clear in the same cycle. Events of the
 // controller count only while no reset is pending, so events before a reset leave no trace.
@@ -18,10 +18,12 @@
 
 module ai_cfg #(
     // shape of the MAC array, for AI_CONFIG
-    parameter N_Y   = 4,
-    parameter N_Z   = 4,
+    parameter N_Y = 4,
+    parameter N_Z = 4,
     // data width of the bus to the storage
-    parameter AHB_W = 32
+    parameter AHB_W = 32,
+    // rows of the AI RAM for weights that wait; 0: they do not
+    parameter SPARE_MOST = 0
 ) (
     // clock, synchronous reset
     input  wire                    clk,
@@ -62,9 +64,10 @@ module ai_cfg #(
   localparam [31:0] CONFIG = {OW[7:0], N_Z[7:0], N_Y[7:0], N_X[7:0]};
 
   wire accept, start, soft_reset, pending, occupied, at_work, stopping, start_busy, bad_config, possible;
-  wire inference_hit, guard_hit, refused, locked, npix_taken;
+  wire inference_hit, guard_hit, refused, locked, misplaced, npix_taken;
   wire [7:0] number;
   wire [31:0] inference_rdata, guard_rdata, watchdog;
+  wire [`SPARE_BITS-1:0] spare;
 
   // decoded address of the access
   reg at_done, at_status, at_int_status, at_int_mask, at_err_code, at_err_info;
@@ -137,6 +140,7 @@ module ai_cfg #(
       .hit(inference_hit),
       .eight_bit(eight_bit_mode),
       .watchdog(watchdog),
+      .spare(spare),
       .accept(accept),
       .reset_now(reset_now),
       .stopping(stopping),
@@ -150,7 +154,9 @@ module ai_cfg #(
       .cfg(cfg)
   );
 
-  guard_regs u_guard (
+  guard_regs #(
+      .SPARE_MOST(SPARE_MOST)
+  ) u_guard (
       .clk(clk),
       .rst(rst),
       .wr(wr),
@@ -159,8 +165,10 @@ module ai_cfg #(
       .rdata(guard_rdata),
       .hit(guard_hit),
       .locked(locked),
+      .misplaced(misplaced),
       .guard(guard),
-      .watchdog(watchdog)
+      .watchdog(watchdog),
+      .spare(spare)
   );
 
   // ---- done, errors, interrupts
@@ -186,7 +194,7 @@ module ai_cfg #(
     else if (overrun) fault_code = `ERROR_FIFO_OVERRUN;
     else if (underrun) fault_code = `ERROR_FIFO_UNDERRUN;
     else if (start_busy) fault_code = `ERROR_START_BUSY;
-    else if (bad_config || refused) fault_code = `ERROR_BAD_CONFIG;
+    else if (bad_config || refused || misplaced) fault_code = `ERROR_BAD_CONFIG;
     else if (locked) fault_code = `ERROR_LOCKED;
     else begin
       fault = 1'b0;

@@ -15,15 +15,16 @@
 
 module host_port #(
     // pixels and output channels of the array, data width of the bus to the storage: for AI_CONFIG
-    parameter N_Y         = 4,
-    parameter N_Z         = 4,
-    parameter AHB_W       = 32,
-    // 64-byte rows of the AI RAM
-    parameter AI_RAM_ROWS = 32768,
+    parameter N_Y          = 4,
+    parameter N_Z          = 4,
+    parameter AHB_W        = 32,
+    // 64-byte rows of the AI RAM; 1: weights may wait there
+    parameter AI_RAM_ROWS  = 32768,
+    parameter WEIGHT_AHEAD = 0,
     // 1: performance counters; 0: only the counter of finished inferences, 32 bits wide
-    parameter PERF        = 1,
+    parameter PERF         = 1,
     // 1: only privileged writes are accepted
-    parameter PRIVILEGED  = 0
+    parameter PRIVILEGED   = 0
 ) (
     // clock and synchronous reset
     input  wire                     clk,
@@ -113,9 +114,10 @@ module host_port #(
   );
 
   reg_block #(
-      .N_Y  (N_Y),
-      .N_Z  (N_Z),
-      .AHB_W(AHB_W)
+      .N_Y       (N_Y),
+      .N_Z       (N_Z),
+      .AHB_W     (AHB_W),
+      .SPARE_MOST((WEIGHT_AHEAD != 0) ? AI_RAM_ROWS : 0)
   ) u_regs (
       .clk(clk),
       .rst(rst),

@@ -27,34 +27,35 @@ module inference_cfg #(
     parameter AHB_W = 32
 ) (
     // clock, synchronous reset
-    input  wire                 clk,
-    input  wire                 rst,
+    input  wire                   clk,
+    input  wire                   rst,
     // register access; word address of the next cycle's access
-    input  wire                 wr,
-    input  wire [          9:0] next,
-    input  wire [         31:0] wdata,
-    output wire [         31:0] rdata,
-    output reg                  hit,
-    // weight width set by the host; AI_WATCHDOG
-    input  wire                 eight_bit,
-    input  wire [         31:0] watchdog,
+    input  wire                   wr,
+    input  wire [            9:0] next,
+    input  wire [           31:0] wdata,
+    output wire [           31:0] rdata,
+    output reg                    hit,
+    // weight width set by the host; AI_WATCHDOG, AI_SPARE_ROWS
+    input  wire                   eight_bit,
+    input  wire [           31:0] watchdog,
+    input  wire [`SPARE_BITS-1:0] spare,
     // accepted start; soft reset; from the next cycle on, the run ends after the current inference
-    input  wire                 accept,
-    input  wire                 reset_now,
-    input  wire                 stopping,
+    input  wire                   accept,
+    input  wire                   reset_now,
+    input  wire                   stopping,
     // the device is occupied: an unaligned address is refused
-    input  wire                 occupied,
-    output wire                 refused,
+    input  wire                   occupied,
+    output wire                   refused,
     // the configuration permits a start
-    output wire                 possible,
+    output wire                   possible,
     // controller: a prefetch samples AI_NPIX_ADR; the next inference begins
-    input  wire                 npix_take,
-    input  wire                 inf_next,
+    input  wire                   npix_take,
+    input  wire                   inf_next,
     // the next inference's pixels are being read; number of the inference since the start
-    output reg                  npix_taken,
-    output reg  [          7:0] number,
+    output reg                    npix_taken,
+    output reg  [            7:0] number,
     // configuration of the current inference
-    output wire [`CFG_BITS-1:0] cfg
+    output wire [  `CFG_BITS-1:0] cfg
 );
 
   localparam OW = $clog2(AHB_W / 8);
@@ -113,7 +114,7 @@ module inference_cfg #(
   wire        more = mode == 2'd2 && some_left;
   reg         follows;  // more, and the run is not stopped
   assign cfg = {
-    watchdog, follows, run_eight_bit, run_len, run_res, run_list, run_bias, run_wgt, taken
+    spare, watchdog, follows, run_eight_bit, run_len, run_res, run_list, run_bias, run_wgt, taken
   };
 
   // ---- writes

@@ -17,9 +17,11 @@
 
 module reg_block #(
     // shape of the MAC array, data width of the bus to the storage: for AI_CONFIG
-    parameter N_Y   = 4,
-    parameter N_Z   = 4,
-    parameter AHB_W = 32
+    parameter N_Y = 4,
+    parameter N_Z = 4,
+    parameter AHB_W = 32,
+    // rows of the AI RAM for weights that wait, at most
+    parameter SPARE_MOST = 0
 ) (
     // clock, synchronous reset
     input  wire                    clk,
@@ -132,9 +134,10 @@ module reg_block #(
   );
 
   ai_cfg #(
-      .N_Y  (N_Y),
-      .N_Z  (N_Z),
-      .AHB_W(AHB_W)
+      .N_Y       (N_Y),
+      .N_Z       (N_Z),
+      .AHB_W     (AHB_W),
+      .SPARE_MOST(SPARE_MOST)
   ) u_ai (
       .clk(clk),
       .rst(rst),

@@ -89,7 +89,8 @@
 `define DESC_MOVES (594)+:(`MOVES_BITS)  // transfers of its maps
 `define DESC_KEPT (594+`MOVES_BITS)  // the weights are in the AI RAM; waddr is an address there
 `define DESC_FLAT (595+`MOVES_BITS)  // 1x1: the lines of the map are contiguous, treated as one line
-`define DESC_BITS (596+`MOVES_BITS)
+`define DESC_DIL (596+`MOVES_BITS)+:(3)  // pixels between the taps of a 3x3 window, less one
+`define DESC_BITS (599+`MOVES_BITS)
 
 // Maps of a layer that move between the AI RAM and the storage.
 `define MOVES_LOAD 0  // the input map is read from the storage before the layer starts
@@ -103,11 +104,10 @@
 `define SHAPE_W 24:14  // width
 `define SHAPE_H 34:25  // lines
 `define SHAPE_SRC 49:35  // first AI RAM row
-`define SHAPE_IRL 54:50  // rows per line
-`define SHAPE_ICS 68:55  // rows per channel group
-`define SHAPE_INB 90:69  // bytes
-`define SHAPE_BY_LINES 91  // it is read line by line, and the layer starts once the first lines have arrived
-`define SHAPE_BITS 92
+`define SHAPE_ICS 63:50  // rows per channel group
+`define SHAPE_INB 85:64  // bytes
+`define SHAPE_BANDS 86  // it may come in bands of lines: the layer starts once the first one has arrived
+`define SHAPE_BITS 87
 
 // Window of a pooling task.
 `define PTASK_KIND 2:0  // 1 maximum, 2 minimum, 3 average with the padding, 4 average of the map's pixels
@@ -134,7 +134,8 @@
 `define REQ_ADDR (0)+:(32)  // first byte
 `define REQ_LEN (32)+:(24)  // bytes
 `define REQ_OWNER (56)+:(`OWNER_BITS)  // requester
-`define REQ_BITS (56+`OWNER_BITS)
+`define REQ_BEYOND (56+`OWNER_BITS)  // the first byte lies beyond the last address
+`define REQ_BITS (57+`OWNER_BITS)
 
 // Piece of weights kept in the AI RAM.
 `define KEPT_DATA 127:0  // 16 bytes
@@ -199,6 +200,12 @@
 `define MAP_WIDTH_M1 47:38  // pixels of a line - 1
 `define MAP_BITS 48
 
+// Input map loaded into the AI RAM.
+`define LOAD_MAP (0)+:(`MAP_BITS)  // the map
+`define LOAD_APART (`MAP_BITS)+:(14)  // rows from one channel group to the next
+`define LOAD_BAND (14+`MAP_BITS)+:(4)  // lines of a band, 1, 2, 4 or 8, fewer than the map has; 0: the map is one band
+`define LOAD_BITS (18+`MAP_BITS)
+
 // Output map unloaded from the AI RAM.
 `define UNLOAD_MAP (0)+:(`MAP_BITS)  // the map
 `define UNLOAD_ADR (`MAP_BITS)+:(32)  // destination in the storage
@@ -249,7 +256,13 @@
 `define CFG_EIGHT_BIT 170  // weights are u8
 `define CFG_MORE 171  // another inference follows; follows the registers at once
 `define CFG_WATCHDOG 203:172  // AI_WATCHDOG; follows the register at once
-`define CFG_BITS 204
+`define CFG_SPARE 234:204  // AI_SPARE_ROWS, as [spare]; follows the register at once
+`define CFG_BITS 235
+
+// Rows of the AI RAM for weights that wait.
+`define SPARE_FIRST 14:0  // first row
+`define SPARE_ROWS 30:15  // number of rows; 0: none
+`define SPARE_BITS 31
 
 // Commands of the host to the controller: pulses, and one level.
 `define HOST_START 0  // starts a task-list run
@@ -386,15 +399,16 @@
 `define STAGED_LINES (22+TE+WA+ZW)+:(3)  // lines of the stripe; depthwise rows: channels of the row
 `define STAGED_LEFT (25+TE+WA+ZW)  // the stripe begins at the left edge of the map
 `define STAGED_RIGHT (26+TE+WA+ZW)  // it touches the right edge
-`define STAGED_RIGHT_AT (27+TE+WA+ZW)+:(6)  // its column at the right edge
-`define STAGED_TOP (33+TE+WA+ZW)  // it begins at the upper edge
-`define STAGED_BOT (34+TE+WA+ZW)  // it touches the lower edge
-`define STAGED_BOT_AT (35+TE+WA+ZW)+:(2)  // its line at the lower edge
-`define STAGED_NZ (37+TE+WA+ZW)+:(ZW+1)  // kernel modules in use
-`define STAGED_TWO (37+TE+WA+ZW+ZW+1)  // lanes from 64 on are the line below
-`define STAGED_TWO_END (38+TE+WA+ZW+ZW+1)  // the line below is at the lower edge
-`define STAGED_AGAIN (39+TE+WA+ZW+ZW+1)  // a repeated last step, which does not count
-`define STAGED_BITS (40+TE+WA+ZW+ZW+1)
+`define STAGED_RIGHT_AT (27+TE+WA+ZW)+:(6)  // its first column at the right edge
+`define STAGED_TOP (33+TE+WA+ZW)  // it touches the upper edge
+`define STAGED_TOP_AT (34+TE+WA+ZW)+:(2)  // its last line at the upper edge
+`define STAGED_BOT (36+TE+WA+ZW)  // it touches the lower edge
+`define STAGED_BOT_AT (37+TE+WA+ZW)+:(2)  // its first line at the lower edge
+`define STAGED_NZ (39+TE+WA+ZW)+:(ZW+1)  // kernel modules in use
+`define STAGED_TWO (39+TE+WA+ZW+ZW+1)  // lanes from 64 on are the line below
+`define STAGED_TWO_END (40+TE+WA+ZW+ZW+1)  // the line below is at the lower edge
+`define STAGED_AGAIN (41+TE+WA+ZW+ZW+1)  // a repeated last step, which does not count
+`define STAGED_BITS (42+TE+WA+ZW+ZW+1)
 
 // Description of a group (depthwise: a row) for the write-back. Uses ZW = log2(N_Z).
 `define JOB_LINES (0)+:(3)  // lines of the stripe
@@ -446,18 +460,19 @@
 
 // Part of the input map that a stripe needs. Uses TB = log2 of the bytes of a word.
 `define STRIPE_LAST (0)  // last stripe of the map
-`define STRIPE_UP (1)  // the first line is above the stripe: 3x3 windows cover it
-`define STRIPE_LINES (2)+:(3)  // lines of the stripe
-`define STRIPE_REACH (5)+:(10)  // lines read, less one
-`define STRIPE_FIRST (15)+:(10-TB)  // first word read of a line
-`define STRIPE_FINAL (15+10-TB)+:(10-TB)  // last word read of a line
-`define STRIPE_PRE (15+10-TB+10-TB)  // the first word provides only the byte before the stripe
-`define STRIPE_POST (16+10-TB+10-TB)  // the last word provides only bytes after those of the previous word
-`define STRIPE_SHIFT (17+10-TB+10-TB)+:(TB)  // first byte used of a word
-`define STRIPE_ROW (17+10-TB+10-TB+TB)+:(15)  // AI RAM row of the first line
-`define STRIPE_FLAT_X (32+10-TB+10-TB+TB)+:(4)  // flat: first column of the stripe
-`define STRIPE_FLAT_PIXELS (36+10-TB+10-TB+TB)+:(7)  // flat: pixels of the stripe
-`define STRIPE_BITS (43+10-TB+10-TB+TB)
+`define STRIPE_INDEX (1)+:(3)  // index of the first line, see fill_taps
+`define STRIPE_LINES (4)+:(3)  // lines of the stripe
+`define STRIPE_REACH (7)+:(10)  // lines read, less one
+`define STRIPE_FIRST (17)+:(10-TB)  // first word read of a line
+`define STRIPE_FINAL (17+10-TB)+:(10-TB)  // last word read of a line
+`define STRIPE_PRE (17+10-TB+10-TB)  // the first word provides only the byte before the stripe
+`define STRIPE_POST (18+10-TB+10-TB)  // the last word provides only bytes after those of the previous word
+`define STRIPE_SHIFT (19+10-TB+10-TB)+:(TB)  // first byte used of a word
+`define STRIPE_ROW (19+10-TB+10-TB+TB)+:(15)  // AI RAM row of the first line
+`define STRIPE_HOP (34+10-TB+10-TB+TB)+:(15)  // dilation: AI RAM rows from the last line of a tap row to the first one of the next
+`define STRIPE_FLAT_X (49+10-TB+10-TB+TB)+:(4)  // flat: first column of the stripe
+`define STRIPE_FLAT_PIXELS (53+10-TB+10-TB+TB)+:(7)  // flat: pixels of the stripe
+`define STRIPE_BITS (60+10-TB+10-TB+TB)
 
 // Description of a word of the AI RAM by fill_seq: destination of its bytes in the tile buffer.
 // Uses TB = log2 of the bytes of a word, TW, the width of an entry counter.

@@ -3,8 +3,9 @@
 // issue_stage: registers an issue, for lane_ctrl and the columns, and as the tag of its sums.
 //
 // How it works: the edges of the map follow from the origin of the stripe and the layer's last line and
-// column, both in the computed grid; where a pool picks, a last line or column that is not computed is
-// never reached. loop_nest provides the ends of depthwise rows.
+// column, both in the computed grid; where a pool picks, a last line or column that is not computed is never
+// reached. With dilation an edge is as many lines or columns wide, and a stripe may lie within it. loop_nest
+// provides the ends of depthwise rows.
 // Handshake: none; valid follows go by a cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -12,15 +13,16 @@
 `include "openkpu_fields.vh"
 
 module issue_stage #(
-    // array: output channels
+    // array: output channels; largest dilation
     parameter N_Z = 4,
+    parameter DILATION = 1,
     // derived, not to be set: width of a bank index
-    parameter ZW  = $clog2(N_Z),
+    parameter ZW = $clog2(N_Z),
     // widths of a tile entry and its counter, of a weight row and its counter, of a parameter row counter
-    parameter TE  = 5,
-    parameter TW  = TE + 2,
-    parameter WA  = 10,
-    parameter WW  = WA + 2,
+    parameter TE = 5,
+    parameter TW = TE + 2,
+    parameter WA = 10,
+    parameter WW = WA + 2,
     parameter PRW = `PROW_BITS
 ) (
     // clock and synchronous reset
@@ -46,18 +48,24 @@ module issue_stage #(
   wire [3:0] lastn = desc[`DESC_LASTN];
 
   // ---- registered fields of the layer: nothing is issued in its first cycle
-  wire [10:0] x_last = n_w - 11'd1 - {10'd0, new_ph};
-  wire [9:0] y_last = n_h - 10'd1;
+  wire [2:0] apart = (DILATION > 1) ? desc[`DESC_DIL] : 3'd0;  // pixels between taps, less one
+  // first column and line at the right and lower edge; below 0 in a map smaller than the edge
+  wire [10:0] x_last = n_w - 11'd1 - {10'd0, new_ph} - {8'd0, apart};
+  wire [9:0] y_last = n_h - 10'd1 - {7'd0, apart};
+  wire x_none = DILATION > 1 && x_last[10];
+  wire y_none = DILATION > 1 && y_last[9];
   wire [1:0] skipped = {stl[1], stl != 2'd0};  // position bits that a pick drops
-  reg [10:0] x_end;  // last column and line, in the computed grid
+  reg [10:0] x_end;  // these, in the computed grid
   reg [9:0] y_end;
   reg x_met, y_met;  // they are computed
   reg [8:0] taps, last_taps;
   reg rows, vector, ph;
+  reg [2:0] far;
   always @(posedge clk) begin
     {rows, vector, ph} <= {mode == `MODE_DWROW, mode == `MODE_FC, new_ph};
-    x_end <= x_last >> stl;
-    y_end <= y_last >> stl;
+    far <= apart;
+    x_end <= x_none ? 11'd0 : x_last >> stl;
+    y_end <= y_none ? 10'd0 : y_last >> stl;
     x_met <= (x_last[1:0] & skipped) == 2'd0;
     y_met <= (y_last[1:0] & skipped) == 2'd0;
     taps      <= desc[`DESC_EW] ? {2'b10, desc[`DESC_EWOP] == 2'd1, 6'b010010} :
@@ -70,8 +78,14 @@ module issue_stage #(
   wire [8:0] gy = issue[`ISSUE_GY];
   wire [10:0] x_left = x_end - {1'b0, gx};
   wire [9:0] y_left = y_end - {1'b0, gy};
-  wire right = x_met && x_left[10:6] == 5'd0;
-  wire bot = y_met && y_left[9:2] == 8'd0;
+  // the stripe begins within the edge
+  wire x_in = DILATION > 1 && x_left[10];
+  wire y_in = DILATION > 1 && y_left[9];
+  wire right = x_met && (x_in || x_left[10:6] == 5'd0);
+  wire bot = y_met && (y_in || y_left[9:2] == 8'd0);
+  wire [9:0] y_above = {7'd0, far} - {1'b0, gy};  // line of the stripe, the last one at the upper edge
+  wire top = (DILATION > 1) ? !y_above[9] : gy == 9'd0;
+  wire [1:0] top_at = (DILATION == 1) ? 2'd0 : (y_above[2] ? 2'd3 : y_above[1:0]);
 
   wire [`STAGED_BITS-1:0] next;
   wire [TW-1:0] entry = issue[`ISSUE_ENTRY];
@@ -86,10 +100,11 @@ module issue_stage #(
   assign next[`STAGED_LINES]    = issue[`ISSUE_LINES];
   assign next[`STAGED_LEFT]     = gx == 10'd0 && !ph;
   assign next[`STAGED_RIGHT]    = rows ? issue[`ISSUE_END_X] : right;
-  assign next[`STAGED_RIGHT_AT] = rows ? x_end[5:0] : x_left[5:0];
-  assign next[`STAGED_TOP]      = gy == 9'd0;
+  assign next[`STAGED_RIGHT_AT] = rows ? x_end[5:0] : x_in ? 6'd0 : x_left[5:0];
+  assign next[`STAGED_TOP]      = top;
+  assign next[`STAGED_TOP_AT]   = top_at;
   assign next[`STAGED_BOT]      = rows ? issue[`ISSUE_END_Y] : bot;
-  assign next[`STAGED_BOT_AT]   = y_left[1:0];
+  assign next[`STAGED_BOT_AT]   = y_in ? 2'd0 : y_left[1:0];
   assign next[`STAGED_NZ]       = issue[`ISSUE_NZ];
   assign next[`STAGED_TWO]      = issue[`ISSUE_TWO];
   assign next[`STAGED_TWO_END]  = issue[`ISSUE_TWO_END];
@@ -130,7 +145,7 @@ module issue_stage #(
   end
   assign tag = sums_q;
 
-  wire unused = &{1'b0, desc, issue, entry, wrow};
+  wire unused = &{1'b0, desc, issue, entry, wrow, y_above};
 
 endmodule
 

@@ -6,8 +6,8 @@
 // the lanes, the lanes outside it are idle. A lane's pixel is in a column of a slot: position modulo and
 // divided by the slot width. A slot is a line of a stripe, or a channel of an AI RAM row. A lane is valid
 // when column and slot are in use and its kernel module has an output channel. Left and right padding affect
-// one column each, padding above and below one line of a stripe, or the line of a row. The result is
-// registered, one cycle after the issue.
+// one column each, padding above and below one line of a stripe, or the line of a row; with dilation as many
+// of them. The result is registered, one cycle after the issue.
 // Handshake: none, a fixed pipeline.
 `resetall
 `timescale 1ns / 1ps
@@ -18,9 +18,10 @@ module lane_ctrl #(
     // array: pixels and output channels
     parameter N_Y = 4,
     parameter N_Z = 4,
-    // lanes of a depthwise row; 1: lanes from 64 on are a second row
+    // lanes of a depthwise row; 1: lanes from 64 on are a second row; largest dilation
     parameter LD = N_Y * N_Z,
     parameter PAIR = 0,
+    parameter DILATION = 1,
     // derived, not to be set: lanes and width of a bank index
     parameter L = N_Y * N_Z,
     parameter ZW = $clog2(N_Z),
@@ -32,11 +33,12 @@ module lane_ctrl #(
     input  wire                    clk,
     input  wire                    rst,
     // layer: each lane has its own pixel; only lane 0 is active (fully connected); slots are lines of a
-    // stripe; log2 of the slot width
+    // stripe; log2 of the slot width; pixels between taps, less one
     input  wire                    dw,
     input  wire                    single,
     input  wire                    by_slot,
     input  wire [             2:0] swl,
+    input  wire [             2:0] apart,
     // issue, see issue_stage
     input  wire                    issue_valid,
     input  wire [`STAGED_BITS-1:0] staged,
@@ -60,7 +62,9 @@ module lane_ctrl #(
   wire [6:0] width = staged[`STAGED_WIDTH];
   wire [2:0] lines = staged[`STAGED_LINES];
   wire [5:0] right_at = staged[`STAGED_RIGHT_AT];
+  wire [1:0] top_at = staged[`STAGED_TOP_AT];
   wire [1:0] bot_at = staged[`STAGED_BOT_AT];
+  localparam [0:0] FAR = DILATION > 1;
   wire [31:0] kernels = {{(31 - ZW) {1'b0}}, staged[`STAGED_NZ]};
   wire [5:0] mask = {swl[1], swl[1:0] != 2'd0, 4'hf};
 
@@ -103,11 +107,11 @@ module lane_ctrl #(
         on_row = !at[6] && {1'b0, column} < width && (!dw || {1'b0, slot} < lines);
         used = dw ? at >> DB == {1'b0, pos} >> DB : (i / N_Y) < kernels;
         next_valid[i] = single ? i == 0 : on_row && used && (!second || staged[`STAGED_TWO]);
-        next_left[i] = staged[`STAGED_LEFT] && column == 6'd0;
-        next_right[i] = staged[`STAGED_RIGHT] && column == right_at;
-        next_top[i] = staged[`STAGED_TOP] && !second && (!by_slot || slot == 2'd0);
+        next_left[i] = staged[`STAGED_LEFT] && (FAR ? column <= {3'd0, apart} : column == 6'd0);
+        next_right[i] = staged[`STAGED_RIGHT] && (FAR ? column >= right_at : column == right_at);
+        next_top[i] = staged[`STAGED_TOP] && !second && (!by_slot || (FAR ? slot <= top_at : slot == 2'd0));
         next_bot[i] = second ? staged[`STAGED_TWO_END] :
-            staged[`STAGED_BOT] && (!by_slot || slot == bot_at);
+            staged[`STAGED_BOT] && (!by_slot || (FAR ? slot >= bot_at : slot == bot_at));
         next_count = next_count + {7'd0, next_valid[i]};
       end
     end
@@ -132,7 +136,7 @@ module lane_ctrl #(
     end
   end
 
-  wire unused = &{1'b0, staged, swl[2]};
+  wire unused = &{1'b0, staged, swl[2], top_at, apart};
 
 endmodule
 

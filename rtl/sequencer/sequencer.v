@@ -23,9 +23,10 @@ module sequencer #(
     // bytes read from the tile buffer at once (128: two entries), width of a parameter row counter
     parameter TILE_W     = 64,
     parameter PRW        = `PROW_BITS,
-    // sums that share a post lane; maps of 1x1 layers may be one line
+    // sums that share a post lane; maps of 1x1 layers may be one line; largest dilation
     parameter POST_SHARE = 1,
     parameter FLAT_MAPS  = 0,
+    parameter DILATION   = 1,
     // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
     parameter SUM_PLANES = 0,
     // derived, not to be set: lanes, bytes of a tile word, lanes of a depthwise row, widths of an entry
@@ -209,9 +210,10 @@ module sequencer #(
   always @(posedge clk) tag <= issue_tag;
 
   issue_stage #(
+      .DILATION(DILATION),
       .N_Z(N_Z),
-      .TE (TE),
-      .WA (WA),
+      .TE(TE),
+      .WA(WA),
       .PRW(PRW)
   ) u_issue (
       .clk      (clk),
@@ -231,8 +233,9 @@ module sequencer #(
   wire [1:0] mode = desc[`DESC_MODE];
   // registered: an issue comes some cycles after the start of its layer
   reg dw, single, by_slot, ew, one;
-  reg [2:0] swl;
+  reg [2:0] swl, apart;
   always @(posedge clk) begin
+    apart   <= (DILATION > 1) ? desc[`DESC_DIL] : 3'd0;
     dw      <= desc[`DESC_DW];
     single  <= mode == `MODE_FC;
     by_slot <= mode != `MODE_DWROW;
@@ -242,12 +245,13 @@ module sequencer #(
   end
 
   lane_ctrl #(
-      .N_Y (N_Y),
-      .N_Z (N_Z),
-      .LD  (LD),
+      .N_Y(N_Y),
+      .N_Z(N_Z),
+      .LD(LD),
       .PAIR(PAIR),
-      .TE  (TE),
-      .WA  (WA)
+      .DILATION(DILATION),
+      .TE(TE),
+      .WA(WA)
   ) u_lanes (
       .clk(clk),
       .rst(rst),
@@ -255,6 +259,7 @@ module sequencer #(
       .single(single),
       .by_slot(by_slot),
       .swl(swl),
+      .apart(apart),
       .issue_valid(issue_valid),
       .staged(staged),
       .valid(lane_valid),

@@ -13,7 +13,7 @@
 // Handshake: a requester waits while both rows of its channel or one of the registers are full, and while
 // a channel of higher priority offers a request. `sel` follows next_sel a cycle later; `burst` is its
 // next burst while live[sel], and `take` accepts it. A burst is marked as wrapped when the previous one
-// ended at the last address.
+// ended at the last address, or its request begins beyond it.
 
 `resetall
 `timescale 1ns / 1ps
@@ -164,7 +164,7 @@ module dma_cutter #(
       .we(take || loads),
       .waddr(take ? row_sel : new_sel),
       .wdata(take ? {{OW{1'b0}}, next_left, next_word} :
-             {new_off, new_last[24:OW], 1'b0, new_addr[31:OW]}),
+             {new_off, new_last[24:OW], new_req[`REQ_BEYOND], new_addr[31:OW]}),
       .raddr(row_sel),
       .rdata({off, left, wrap, word})
   );

@@ -6,13 +6,13 @@
 // How it works: a read channel requests a burst one cycle ahead, when its FIFO has room for it; the
 // winner is selected in that cycle. Reads have the priority list > pixel > bias > weight: pixels are
 // requested only after everything needed before them was read, so all other reads at that time are needed
-// later. Writes and reads alternate when both are pending. The selected burst moves from its channel into
-// registers, and is offered to the master from there, so that selection and check are two short paths. A
-// burst is selected only when the master has room for it, so that it does not overtake a more urgent one
-// that arrives later; earlier only behind a single-beat burst. The master gets at most one command per
-// cycle. A burst outside the permitted 1 KiB blocks, or beyond the last address, is not issued: `refuse`
-// reports it for a cycle, with the command at cmd. A burst whose channel fails before it is issued is
-// dropped.
+// later. With share that is not so, and pixels and the two others take turns. Writes and reads alternate
+// when both are pending. The selected burst moves from its channel into registers, and is offered to the
+// master from there, so that selection and check are two short paths. A burst is selected only when the
+// master has room for it, so that it does not overtake a more urgent one that arrives later; earlier only
+// behind a single-beat burst. The master gets at most one command per cycle. A burst outside the permitted
+// 1 KiB blocks, or beyond the last address, is not issued: `refuse` reports it for a cycle, with the command
+// at cmd. A burst whose channel fails before it is issued is dropped.
 // Handshake: channels wait until their burst is accepted, the selected burst waits for cmd_ready; `hold`
 // drops the selected burst and those accepted meanwhile, `refuse_hold` delays the refusal of a burst.
 
@@ -35,6 +35,8 @@ module dma_read_ctrl #(
     input  wire                   refuse_hold,
     // failed channels, including failures of this cycle
     input  wire [            4:0] failing,
+    // pixels take turns with biases and weights
+    input  wire                   share,
     // permitted windows of reads and writes
     input  wire [`GUARD_BITS-1:0] guard,
     // read channels that request a burst for the next cycle, 0 list, 1 bias, 2 weight, 3 pixel; the
@@ -72,10 +74,18 @@ module dma_read_ctrl #(
   wire free = chosen ? short && cmd_ready && !refuse_hold : short || cmd_ready;
   wire go = (rd_any || store_want) && free;
 
+  // the present selection, and the last burst of a read, is that of the pixels
+  reg pixels, after_pixels;
+  wire yields = share && after_pixels && (rd_next[1] || rd_next[2]);
+  always @(posedge clk) begin
+    pixels <= rd_next_sel == 2'd3;
+    after_pixels <= !rst && (rd_take ? pixels : after_pixels);
+  end
+
   always @* begin
     if (rd_next[0]) begin
       rd_next_sel = 2'd0;
-    end else if (rd_next[3]) begin
+    end else if (rd_next[3] && !yields) begin
       rd_next_sel = 2'd3;
     end else if (rd_next[1]) begin
       rd_next_sel = 2'd1;

@@ -14,6 +14,22 @@
     f_next <= rd_next;
     f_held <= rst || hold;
   end
+  // pixels had the last turn, when the channels proposed
+  reg f_after = 1'b0, f_yields;
+  always @(posedge clk) begin
+    f_after  <= !rst && (rd_take ? f_sel == 3 : f_after);
+    f_yields <= share && f_after;
+  end
+  // reads of the pixels that passed a bias or a weight which was proposed all the time, and the reverse
+  reg [1:0] f_pixels_first = 2'd0, f_others_first = 2'd0;
+  wire f_others = rd_want[1] || rd_want[2];
+  wire f_takes_pixels = rd_take && f_sel == 3;
+  wire f_takes_others = rd_take && (f_sel == 1 || f_sel == 2);
+  wire f_takes_list = rd_take && f_sel == 0;
+  always @(posedge clk) begin
+    f_pixels_first <= (rst || !share || !f_others || f_takes_others || f_takes_list) ? 2'd0 : f_pixels_first + f_takes_pixels;
+    f_others_first <= (rst || !share || !rd_want[3] || f_takes_pixels || f_takes_list) ? 2'd0 : f_others_first + f_takes_others;
+  end
   // the last accepted burst
   reg f_taken = 1'b0;
   reg f_write;
@@ -72,9 +88,12 @@
       if (cmd_valid) failed_stays : assert (!(failing >> f_chan & 1));
       //: Nothing is issued while bursts are held.
       if (hold) held : assert (!cmd_valid && !refuse);
-      //: The priority of reads is list, pixel, bias, weight.
-      if (rd_take) order : assert (f_sel == 0 || (!rd_want[0] && (f_sel == 3 || (!rd_want[3] &&
-          (f_sel == 1 || !rd_want[1])))));
+      //: The priority of reads is list, pixel, bias, weight; with share pixels take turns with the last two.
+      if (rd_take) order : assert (f_sel == 0 || (!rd_want[0] && (f_sel == 3 ?
+          !(f_yields && (rd_want[1] || rd_want[2])) : (!rd_want[3] || f_yields) && (f_sel == 1 || !rd_want[1]))));
+      //: With share neither starves: one that waits is passed by two bursts of the other at most, as the next burst
+      //: is selected while one is accepted. Only the list may come between.
+      neither_starves : assert (f_pixels_first <= 2 && f_others_first <= 2);
       //: A channel's request takes effect in the next cycle, unless bursts are held.
       wants : assert (rd_want == (f_held ? 4'd0 : f_next));
       //: Reads and writes alternate: neither waits for more than one of the other.
@@ -83,6 +102,12 @@
       if (f_waits && !f_dropped) offered : assert (f_may ? cmd_valid : (refuse || refuse_hold));
       //: No deadlock: with nothing selected and the master ready a proposal is accepted.
       if (!f_waits && cmd_ready && !hold && (rd_want != 0 || store_want)) taken : assert (f_take);
+      //: (invariant) Behind the first of them the other one is selected, from the second one on in any case.
+      then_selected : assert ((f_pixels_first == 0 || f_after) && (f_others_first == 0 || !f_after) &&
+          !(f_pixels_first == 2 && f_others && f_sel == 3) &&
+          !(f_others_first == 2 && rd_want[3] && (f_sel == 1 || f_sel == 2)));
+      //: (invariant) The turn of the pixels matches the last read.
+      turns_of_pixels : assert (after_pixels == f_after && pixels == (f_sel == 3));
       //: (invariant) The turn matches the last burst.
       turns : assert (turn == f_read_last);
       //: (invariant) short matches the last accepted burst.

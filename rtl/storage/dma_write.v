@@ -237,7 +237,7 @@ module dma_write #(
   end
 
   // requests are aligned to bus words; the lowest bit of the sum is its carry in
-  wire unused = &{1'b0, req_addr[OW-1:0], held_next[0]};
+  wire unused = &{1'b0, store_req, req_addr[OW-1:0], held_next[0]};
 
 `ifdef FORMAL_dma_write
   `include "dma_write_props.vh"

@@ -29,16 +29,18 @@ module fill_addr (
     input  wire [14:0] src2,
     input  wire [13:0] group_rows,
     input  wire [ 4:0] line_rows,
-    // log2 of the lines to advance; stay on the same line
+    // log2 of the lines to advance; stay on the same line; advance by other rows
     input  wire [ 1:0] skip_l,
     input  wire        stay,
+    input  wire        hop,
+    input  wire [14:0] hop_rows,
     // first row of the current line
     output reg  [14:0] row
 );
 
   reg [14:0] stripe_row, group_row, line_row;  // in the first map
 
-  wire [14:0] further = stay ? 15'd0 : {10'd0, line_rows} << skip_l;
+  wire [14:0] further = stay ? 15'd0 : hop ? hop_rows : {10'd0, line_rows} << skip_l;
   wire [14:0] next_line = line_row + further;
   wire [14:0] next_group = group_row + {1'b0, group_rows};
   wire [14:0] next_chan = pass_end ? stripe_row : group_end ? next_group : group_row;

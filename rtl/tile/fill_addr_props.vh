@@ -23,7 +23,8 @@
       f_second <= 1'b0;
     end else begin
       f_second <= turn || (f_second && !line_end);
-      if (line_end) f_above <= chan_end ? f_above_0 : f_above + (stay ? 15'd0 : {10'd0, line_rows} << skip_l);
+      if (line_end) f_above <= chan_end ? f_above_0 : f_above + (stay ? 15'd0 : hop ? hop_rows :
+          {10'd0, line_rows} << skip_l);
       if (line_end && chan_end) begin
         f_group  <= pass_end ? src : group_end ? f_group + group_rows : f_group;
         f_group2 <= pass_end ? src2 : group_end ? f_group2 + group_rows : f_group2;

@@ -9,8 +9,9 @@
 // current one is read; fill_addr tracks the lines within it. Of a flat layer's line only the part within the
 // stripe is valid. Of an element-wise layer's two maps, each line of the first is followed by that of the
 // second. Each word read goes to tile_scatter (fully connected: fc_flatten or fc_serial) with a note of the
-// destination of its bytes and the number of entries it completes. The nest runs one word ahead of the AI
-// RAM: fill_request holds the requested word.
+// destination of its bytes and the number of entries it completes. Of a dilated layer the lines of each tap
+// row are read one after the other. The nest runs one word ahead of the AI RAM: fill_request holds the
+// requested word.
 // Handshake: start with a stable descriptor, busy until the last word has been read. A word waits for room in
 // the tile buffer (fully connected: for fc_ready; taken marks a request), then for its AI RAM read (fill_req
 // until fill_gnt); the note is valid READ cycles later, with the data. With PAIR a read of a depthwise line
@@ -24,10 +25,11 @@ module fill_seq #(
     // entries of the tile buffer; bytes of a word: 8, 16, 32 or 64
     parameter TILE_ROWS = 32,
     parameter TILE_W    = 64,
-    // 1: the path has two rows; 1: maps of 1x1 layers may be one line; 1: fc_done advances the entry of a
-    // vector
+    // 1: the path has two rows; 1: maps of 1x1 layers may be one line; largest dilation; 1: fc_done advances
+    // the entry of a vector
     parameter PAIR      = 0,
     parameter FLAT_MAPS = 0,
+    parameter DILATION  = 1,
     parameter FC_SERIAL = 0,
     // cycles from a grant to the read data, see ai_ram
     parameter READ      = 1,
@@ -71,7 +73,6 @@ module fill_seq #(
 
   // ---- descriptor fields; those in the nest's paths are registered: it begins three cycles after start
   wire k3_layer = desc[`DESC_K3] && !desc[`DESC_EW];
-  wire [13:0] n_c = desc[`DESC_C];
   wire [10:0] n_w = desc[`DESC_W];
   reg k3;
   reg [1:0] stl, ip;
@@ -84,9 +85,10 @@ module fill_seq #(
   end
   // the mode, registered in the cycle after start: the longest path of the tile buffer begins here
   wire [1:0] new_mode = desc[`DESC_MODE];
-  reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line;
+  reg taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line, far;
   always @(posedge clk) begin
-    if (rst) {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line} <= 8'd0;
+    if (rst)
+      {taps_mode, k3_taps, chan_mode, dwrow_mode, fc_mode, ew, two_maps, one_line, far} <= 9'd0;
     else if (start) begin
       {taps_mode, k3_taps} <= {new_mode == `MODE_TAPS, new_mode == `MODE_TAPS && k3_layer};
       chan_mode <= new_mode == `MODE_CHAN;
@@ -94,6 +96,7 @@ module fill_seq #(
       fc_mode <= new_mode == `MODE_FC;
       {ew, two_maps} <= {desc[`DESC_EW], desc[`DESC_EW] && !desc[`DESC_ONE]};
       one_line <= desc[`DESC_FLAT];
+      far <= DILATION > 1 && desc[`DESC_DIL] != 3'd0;
     end
   end
   wire whole = dwrow_mode || fc_mode;
@@ -105,7 +108,8 @@ module fill_seq #(
   reg [10:0] right;  // last column of the map
   fill_stripe #(
       .TILE_W(TILE_W),
-      .FLAT_MAPS(FLAT_MAPS)
+      .FLAT_MAPS(FLAT_MAPS),
+      .DILATION(DILATION)
   ) u_next (
       .clk        (clk),
       .rst        (rst),
@@ -125,7 +129,7 @@ module fill_seq #(
   reg active;  // a stripe is being read
   reg [9:0] y_left;  // lines after this one
   reg top;  // first line
-  reg [3:0] rel;  // index of the line, from the one above the stripe's first: 14 at most
+  reg [3:0] rel;  // index of the line, see fill_taps: from the one above the stripe's first, 14 at most
   reg map2;  // line of the second map
   reg [NB-1:0] s;  // word index in the line
   reg head;  // first word read of the line
@@ -138,7 +142,8 @@ module fill_seq #(
   wire [2:0] unit_size;
   wire [1:0] unit;
   wire [13:0] chans_left;
-  wire unit_last, next_last, group_end, pass_last, block_last;
+  wire unit_last, group_end, pass_last, block_last;
+  wire [NB-1:0] whole_last;
   reg started;
   always @(posedge clk) started <= start && !rst;
   fill_units #(
@@ -157,8 +162,9 @@ module fill_seq #(
       .unit       (unit),
       .chans_left (chans_left),
       .unit_last  (unit_last),
-      .next_last  (next_last),
       .group_end  (group_end),
+      .right      (right),
+      .whole_last (whole_last),
       .pass_last  (pass_last),
       .block_last (block_last)
   );
@@ -167,19 +173,10 @@ module fill_seq #(
   assign stripe_end = pass_end && pass_last;
   wire all_end = stripe_end && stripe[`STRIPE_LAST] && block_last;
 
-  // Words of a line read as a whole, less one: up to the end of the last channel of a full unit, of the last
-  // unit. Where several channels share a row, a line is shorter than their pitch.
-  wire [1:0] full_less = unit_size[1:0] - 2'd1;  // four channels: 0 - 1 wraps to 3
-  wire [1:0] tail_less = (n_c[1:0] - 2'd1) & full_less;
-  wire [10:0] full_right = right | ({9'd0, full_less} << (3'd4 + {1'b0, ip}));
-  wire [10:0] tail_right = right | ({9'd0, tail_less} << (3'd4 + {1'b0, ip}));
-  wire tail_next = (unit_end && go) ? next_last : unit_last;
-  reg [NB-1:0] full_last, tail_last, s_final;
+  reg [NB-1:0] s_final;
   always @(posedge clk) begin
-    right <= n_w - 11'd1;
-    full_last <= full_right[9:TB];
-    tail_last <= tail_right[9:TB];
-    s_final <= whole ? (tail_next ? tail_last : full_last) : load ? following[`STRIPE_FINAL] : stripe[`STRIPE_FINAL];
+    right   <= n_w - 11'd1;
+    s_final <= whole ? whole_last : load ? following[`STRIPE_FINAL] : stripe[`STRIPE_FINAL];
   end
 
   // ---- loops that end with this word
@@ -190,6 +187,8 @@ module fill_seq #(
   wire [1:0] skip_l = two ? 2'd1 : (chan_mode || (taps_mode && !k3)) ? stl :
              (k3_taps && stl == 2'd2 && rel[1:0] == 2'd2) ? 2'd1 : 2'd0;
   wire [2:0] skip = {skip_l == 2'd2, skip_l == 2'd1, skip_l == 2'd0};
+  // dilation: the last line of a tap row
+  wire hop = far && {1'b0, rel[1:0]} + 3'd1 == stripe[`STRIPE_LINES];
   // flat: pieces of lines; the line continues in the next one
   wire flat, flat_last, flat_more;
   wire [5:0] flat_pos;
@@ -271,7 +270,7 @@ module fill_seq #(
     if (load || (go && line_end)) begin
       top <= again;
       y_left <= again ? coming[`STRIPE_REACH] : y_left - {7'd0, skip};
-      rel <= again ? {3'd0, !coming[`STRIPE_UP]} : rel + {1'b0, skip};
+      rel <= again ? {1'b0, coming[`STRIPE_INDEX]} : hop ? {rel[3:2] + 2'd1, 2'd0} : rel + {1'b0, skip};
     end
   end
 
@@ -292,6 +291,8 @@ module fill_seq #(
       .line_rows (irl),
       .skip_l    (skip_l),
       .stay      (flat_more),
+      .hop       (hop),
+      .hop_rows  (stripe[`STRIPE_HOP]),
       .row       (row)
   );
   // byte offset of the unit's first channel in its row
@@ -337,6 +338,7 @@ module fill_seq #(
   wire [2:0] ky_on;
   wire [5:0] slots;
   fill_taps u_taps (
+      .far  (far),
       .ew   (ew),
       .dwrow(dwrow_mode),
       .stl  (stl),
@@ -387,7 +389,7 @@ module fill_seq #(
       .note      (note)
   );
 
-  wire unused = &{1'b0, desc, n_c, chans_left, coming, full_right, tail_right, unit_at, quarters, flat_bytes, turn_at};
+  wire unused = &{1'b0, desc, chans_left, coming, unit_at, quarters, flat_bytes, turn_at};
 
 `ifdef FORMAL_fill_seq
   `include "fill_seq_props.vh"

@@ -4,7 +4,8 @@
 //
 // How it works: tap row ky of stripe line l sees map line stride * (gy + l) + ky - 1. rel is the index of the
 // current line, counted from the one above the stripe's first; so it feeds tap row ky if rel - ky is the
-// stride times a line of the stripe. A depthwise row feeds the rows below, at and above it. Of an
+// stride times a line of the stripe. With dilation rel is four times the tap row plus the line of the stripe:
+// each line is read for one tap row. A depthwise row feeds the rows below, at and above it. Of an
 // element-wise layer's two maps the first feeds the middle tap row, the second the last one.
 // Handshake: none, combinational.
 `resetall
@@ -12,7 +13,8 @@
 `default_nettype none
 
 module fill_taps (
-    // layer: element-wise, depthwise rows; log2 of the stride
+    // layer: dilated windows, element-wise, depthwise rows; log2 of the stride
+    input  wire       far,
     input  wire       ew,
     input  wire       dwrow,
     input  wire [1:0] stl,
@@ -35,8 +37,8 @@ module fill_taps (
       wire [4:0] below = {1'b0, rel} - KY;
       wire [3:0] line = stl[1] ? {2'd0, below[3:2]} : stl[0] ? {1'b0, below[3:1]} : below[3:0];
       wire met = (stl == 2'd0 || !below[0]) && (!stl[1] || !below[1]);
-      assign feeds[ky] = !below[4] && met && line < {1'b0, lines};
-      assign slots[2*ky+:2] = line[1:0];
+      assign feeds[ky] = far ? rel[3:2] == KY[1:0] : !below[4] && met && line < {1'b0, lines};
+      assign slots[2*ky+:2] = far ? rel[1:0] : line[1:0];
     end
   endgenerate
 

@@ -5,7 +5,8 @@
 // How it works: a unit is a channel (3x3 and fully connected), the channels that share a word (1x1) or a row
 // (depthwise rows). The units of all channels form a pass. If a stripe's input fits the tile buffer one pass
 // serves all groups of a block, otherwise the input is read once per group. The stripes of the map are read
-// for each block. fill_seq has the inner loops: lines of a unit and words of a line.
+// for each block. fill_seq has the inner loops: lines of a unit and words of a line. Of a line read as a
+// whole the last word follows from the channels of its unit.
 // Handshake: none; unit_end marks the request of the current unit's last word, and the next unit follows at
 // the clock edge. start comes a cycle after the layer's, when mode and pitch are registered.
 `resetall
@@ -14,8 +15,9 @@
 `include "openkpu_fields.vh"
 
 module fill_units #(
-    // bytes of a word: 8, 16, 32 or 64
-    parameter TILE_W = 64
+    // bytes of a word: 8, 16, 32 or 64; derived, not to be set: their log2
+    parameter TILE_W = 64,
+    parameter TB     = $clog2(TILE_W)
 ) (
     // clock and synchronous reset
     input  wire                  clk,
@@ -30,19 +32,19 @@ module fill_units #(
     input  wire                  unit_end,
     input  wire                  stripe_last,
     // channels per unit; first channel of the unit, as an index in its row; channels from it on; it is the
-    // last unit; the next unit is the last one; the next unit is in another row
+    // last unit; the next unit is in another row
     output wire [           2:0] unit_size,
     output reg  [           1:0] unit,
     output reg  [          13:0] chans_left,
     output reg                   unit_last,
-    output wire                  next_last,
     output wire                  group_end,
+    // last column of the map; last word of a line read as a whole, of the unit after this clock edge
+    input  wire [          10:0] right,
+    output wire [        9-TB:0] whole_last,
     // last pass of the stripe; last block of the layer
     output wire                  pass_last,
     output wire                  block_last
 );
-
-  localparam TB = $clog2(TILE_W);
 
   wire [13:0] n_c = desc[`DESC_C];
   wire [10:0] n_b = desc[`DESC_B];
@@ -68,7 +70,20 @@ module fill_units #(
   // the last unit is detected one unit ahead
   wire [3:0] two_units = {unit_size, 1'b0};
   wire only_unit = n_c[13:3] == 11'd0 && n_c[2:0] <= unit_size;
-  assign next_last = unit_last ? only_unit : chans_left[13:4] == 10'd0 && chans_left[3:0] <= two_units;
+  wire next_last = unit_last ? only_unit : chans_left[13:4] == 10'd0 && chans_left[3:0] <= two_units;
+
+  // Words of a line read as a whole, less one: up to the end of the last channel of a full unit, of the last
+  // unit. Where several channels share a row, a line is shorter than their pitch.
+  wire [1:0] full_less = unit_size[1:0] - 2'd1;  // four channels: 0 - 1 wraps to 3
+  wire [1:0] tail_less = (n_c[1:0] - 2'd1) & full_less;
+  wire [10:0] full_right = right | ({9'd0, full_less} << (3'd4 + {1'b0, ip}));
+  wire [10:0] tail_right = right | ({9'd0, tail_less} << (3'd4 + {1'b0, ip}));
+  reg [9-TB:0] full_last, tail_last;
+  always @(posedge clk) begin
+    full_last <= full_right[9:TB];
+    tail_last <= tail_right[9:TB];
+  end
+  assign whole_last = (unit_end ? next_last : unit_last) ? tail_last : full_last;
 
   // ---- groups and passes
   reg [10:0] groups_left;  // groups from this block on
@@ -99,7 +114,7 @@ module fill_units #(
     end
   end
 
-  wire unused = &{1'b0, desc};
+  wire unused = &{1'b0, desc, full_right, tail_right};
 
 endmodule
 

@@ -22,8 +22,9 @@ module tile_buffer #(
     // entries, for pairs of depthwise lines
     parameter PATH      = 64,
     parameter TILE_W    = (PATH > 64) ? 64 : PATH,
-    // 1: maps of 1x1 layers may be one line
+    // 1: maps of 1x1 layers may be one line; largest dilation: 1 to 8
     parameter FLAT_MAPS = 0,
+    parameter DILATION  = 1,
     // cycles from a grant to the read data, see ai_ram
     parameter READ      = 1,
     // derived, not to be set: bytes of a word, log2 of the path and of the word, widths of an entry counter,
@@ -72,13 +73,16 @@ module tile_buffer #(
 
   // the mode, registered in the cycle after start, before the first word
   reg [1:0] mode;
+  reg [2:0] apart;
   reg fc_mode;
   always @(posedge clk) begin
     if (rst) begin
       mode    <= 2'd0;
+      apart   <= 3'd0;
       fc_mode <= 1'b0;
     end else if (start) begin
       mode    <= desc[`DESC_MODE];
+      apart   <= (DILATION > 1) ? desc[`DESC_DIL] : 3'd0;
       fc_mode <= desc[`DESC_MODE] == `MODE_FC;
     end
   end
@@ -102,6 +106,7 @@ module tile_buffer #(
       .TILE_W   (WORD),
       .PAIR     (PAIR),
       .FLAT_MAPS(FLAT_MAPS),
+      .DILATION (DILATION),
       .FC_SERIAL(FC_SERIAL),
       .READ     (READ)
   ) u_fill (
@@ -205,6 +210,7 @@ module tile_buffer #(
       .TILE_W   (WORD),
       .PAIR     (PAIR),
       .FLAT_MAPS(FLAT_MAPS),
+      .DILATION (DILATION),
       .WW       (WW)
   ) u_scatter (
       .clk       (clk),
@@ -213,6 +219,7 @@ module tile_buffer #(
       .ew        (desc[`DESC_EW]),
       .flat      (flat),
       .vector    (serial),
+      .apart     (apart),
       .ip        (desc[`DESC_IP]),
       .stl       (desc[`DESC_STL]),
       .swl       (swl),

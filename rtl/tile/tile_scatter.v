@@ -3,13 +3,14 @@
 // tile_scatter: converts each AI RAM word to the views that the banks of the tile buffer write.
 //
 // How it works: a window is cut from the word, the byte before it and the word after it; it begins one byte
-// before the stripe. Tap column v sees every stride-th byte of the window from byte v on. A 1x1 layer uses
-// the view of the middle column (for each channel in the word), a depthwise row all three. So bytes reach the
-// banks in position, whole quarters of a word at a time; bytes beyond the edges of the map are undefined, and
-// the sequencer masks them as padding. A word of a flat layer is rotated, so that each channel's part of a
-// line is in position. So is a word of a vector, which passes several times. A word waits for the next one,
-// unless it is the last of its line. Views are registered, then written; with words of 8 bytes the window is
-// registered too, because small arrays are built of slow LUTs.
+// before the stripe. Tap column v sees every stride-th byte of the window from byte v on. With dilation the
+// outer tap columns see bytes further away. A 1x1 layer uses the view of the middle column (for each channel
+// in the word), a depthwise row all three. So bytes reach the banks in position, whole quarters of a word at a
+// time; bytes beyond the edges of the map are undefined, and the sequencer masks them as padding. A word of a
+// flat layer is rotated, so that each channel's part of a line is in position. So is a word of a vector, which
+// passes several times. A word waits for the next one, unless it is the last of its line. Views are
+// registered, then written; with words of 8 bytes the window is registered too, because small arrays are built
+// of slow LUTs.
 // Handshake: no back-pressure; fill_seq has reserved the room. done counts the entries completed by the bank
 // writes of the same cycle.
 `resetall
@@ -20,9 +21,11 @@
 module tile_scatter #(
     // bytes of a word
     parameter TILE_W    = 64,
-    // 1: a second row may accompany the word; 1: maps of 1x1 layers may be one line
+    // 1: a second row may accompany the word; 1: maps of 1x1 layers may be one line; largest dilation, not
+    // more than TILE_W
     parameter PAIR      = 0,
     parameter FLAT_MAPS = 0,
+    parameter DILATION  = 1,
     // width of the destination of the bytes
     parameter WW        = 1,
     // derived, not to be set: log2 of the word
@@ -31,12 +34,13 @@ module tile_scatter #(
     // clock and synchronous reset
     input  wire                clk,
     input  wire                rst,
-    // layer: 1x1, element-wise (all tap columns see the same), one line, words of a vector, pitch code, log2
-    // of the stride, log2 of the stripe's line width
+    // layer: 1x1, element-wise (all tap columns see the same), one line, words of a vector, bytes between tap
+    // columns less one, pitch code, log2 of the stride, log2 of the stripe's line width
     input  wire                chan,
     input  wire                ew,
     input  wire                flat,
     input  wire                vector,
+    input  wire [         2:0] apart,
     input  wire [         1:0] ip,
     input  wire [         1:0] stl,
     input  wire [         2:0] swl,
@@ -69,17 +73,17 @@ module tile_scatter #(
     output wire [         4:0] done
 );
 
-  // ---- stage E: a word waiting for the next one; last byte of the previous word
-  reg                 e_valid;
-  reg  [8*TILE_W-1:0] e_word;
-  reg  [         7:0] e_prev;
-  reg  [         4:0] e_done;
-  reg                 e_emit;
-  reg  [      TB-1:0] e_base;
-  reg                 e_last;
-  reg  [      WW-1:0] e_where;
+  // ---- stage E: a word waiting for the next one; last bytes of the previous word
+  reg                   e_valid;
+  reg  [  8*TILE_W-1:0] e_word;
+  reg  [8*DILATION-1:0] e_prev;
+  reg  [           4:0] e_done;
+  reg                   e_emit;
+  reg  [        TB-1:0] e_base;
+  reg                   e_last;
+  reg  [        WW-1:0] e_where;
 
-  wire                e_go = e_valid && (e_last || note_valid);
+  wire                  e_go = e_valid && (e_last || note_valid);
 
   always @(posedge clk) begin
     if (rst) e_valid <= 1'b0;
@@ -89,7 +93,7 @@ module tile_scatter #(
   always @(posedge clk) begin
     if (note_valid) begin
       e_word  <= word;
-      e_prev  <= e_word[8*TILE_W-1-:8];
+      e_prev  <= e_word[8*TILE_W-1-:8*DILATION];
       e_done  <= note_done;
       e_emit  <= note_emit;
       e_base  <= note_base;
@@ -101,39 +105,70 @@ module tile_scatter #(
   // ---- stage F: the views
   // flat: each channel's 16 bytes are rotated
   wire turns = FLAT_MAPS != 0 && flat;
-  wire [16*TILE_W+7:0] around = {(turns || vector) ? e_word : word, e_word, e_prev};
+  wire [16*TILE_W+7:0] around = {
+    (turns || vector) ? e_word : word, e_word, e_prev[8*DILATION-1-:8]
+  };
   wire [16*TILE_W+7:0] moved = around >> {e_base, 3'd0};
   wire [8*TILE_W+15:0] window;
+  // dilated: what the outer tap columns see
+  wire far = DILATION > 1 && apart != 3'd0;
+  wire [8*TILE_W-1:0] left_now, right_now, left_word, right_word;
   wire w_go;
   wire [4:0] w_done;
   wire w_emit;
   wire [WW-1:0] w_where;
   generate
+    if (DILATION > 1) begin : g_far
+      localparam integer MOST_I = DILATION - 1;
+      localparam [2:0] MOST = MOST_I[2:0];
+      localparam SPAN = 8 * (2 * TILE_W + DILATION);
+      wire [2:0] behind = MOST - apart;
+      // a stripe begins with a word, or with a channel in it
+      wire [SPAN-1:0] lined;
+      if (TILE_W > 16) begin : g_channels
+        assign lined = {word, e_word, e_prev} >> {e_base[TB-1:4], 7'd0};
+      end else begin : g_channel
+        assign lined = {word, e_word, e_prev};
+      end
+      wire [SPAN-1:0] leftwards = lined >> {behind, 3'd0};
+      wire [SPAN-8*DILATION-1:0] rightwards = lined[SPAN-1:8*DILATION] >> ({1'b0, apart, 3'd0} + 7'd8);
+      assign left_now  = leftwards[8*TILE_W-1:0];
+      assign right_now = rightwards[8*TILE_W-1:0];
+      wire unused_far = &{1'b0, leftwards, rightwards};
+    end else begin : g_near
+      assign left_now  = {8 * TILE_W{1'b0}};
+      assign right_now = {8 * TILE_W{1'b0}};
+      wire unused_apart = &{1'b0, apart};
+    end
     if (TILE_W == 8) begin : g_window
       reg go_q, emit_q;
       reg [4:0] done_q;
       reg [WW-1:0] where_q;
       reg [8*TILE_W+15:0] window_q;
+      reg [8*TILE_W-1:0] left_q, right_q;
       always @(posedge clk) begin
         if (rst) go_q <= 1'b0;
         else go_q <= e_go;
       end
       always @(posedge clk) begin
         window_q <= moved[8*TILE_W+15:0];
+        {left_q, right_q} <= {left_now, right_now};
         {done_q, emit_q, where_q} <= {e_done, e_emit, e_where};
       end
       assign window = window_q;
+      assign {left_word, right_word} = {left_q, right_q};
       assign w_go = go_q;
       assign {w_done, w_emit, w_where} = {done_q, emit_q, where_q};
     end else begin : g_at_once
       assign window = moved[8*TILE_W+15:0];
+      assign {left_word, right_word} = {left_now, right_now};
       assign w_go = e_go;
       assign {w_done, w_emit, w_where} = {e_done, e_emit, e_where};
     end
   endgenerate
 
   // 1x1 with several channels in a word: channel n is n * 16 or 32 bytes further
-  wire [8*TILE_W-1:0] from0 = window[8*TILE_W-1:0];
+  wire [8*TILE_W-1:0] from0 = far ? left_word : window[8*TILE_W-1:0];
   wire [8*TILE_W-1:0] from1;
   genvar b;
   generate
@@ -148,7 +183,7 @@ module tile_scatter #(
       assign from1 = window[8*TILE_W+7:8];
     end
   endgenerate
-  wire [8*TILE_W-1:0] from2 = window[8*TILE_W+15:16];
+  wire [8*TILE_W-1:0] from2 = far ? right_word : window[8*TILE_W+15:16];
   wire [8*TILE_W-1:0] src0, src1, src2, src3;
   generate
     if (TILE_W == 64) begin : g_four

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// act_table: a ring of four activation tables, and the copy of one to the post lanes.
+// act_table: a ring of activation tables, and the copy of one to the post lanes.
 //
 // How it works: a table is 18 words of 64 bits: sixteen segments {start 36, mul 16, shift 8}, then the
 // sixteen addends, a byte each. The tables of the next layers are stored in a memory; at the start of a layer
@@ -18,17 +18,21 @@
 `default_nettype none
 `include "openkpu_fields.vh"
 
-module act_table (
+module act_table #(
+    // tables: 4, 8 or 16; derived, not to be set: log2 of it
+    parameter TABLES = 4,
+    parameter TN     = $clog2(TABLES)
+) (
     // clock and synchronous reset
     input  wire                     clk,
     input  wire                     rst,
     // words from the parameter loader
     input  wire                     at_we,
-    input  wire [              6:0] at_addr,
+    input  wire [           TN+4:0] at_addr,
     input  wire [             63:0] at_data,
     // tables complete and released (running counts)
-    input  wire [              3:0] tables_filled,
-    output reg  [              3:0] tables_freed,
+    input  wire [           TN+1:0] tables_filled,
+    output reg  [           TN+1:0] tables_freed,
     // copy of the next table
     input  wire                     load,
     output reg                      ready,
@@ -52,7 +56,7 @@ module act_table (
   wire go = copying && there;
   wire last = count == LAST;
   wire [4:0] count_n = !go ? count : last ? 5'd0 : count + 5'd1;
-  wire [3:0] freed_n = (go && last) ? tables_freed + 4'd1 : tables_freed;
+  wire [TN+1:0] freed_n = tables_freed + {{(TN + 1) {1'b0}}, go && last};
   wire addends = count == 5'd0 || count == 5'd9;
   // 0 -> 17, 1..8 -> 15..8, 9 -> 16, 10..17 -> 7..0
   wire [ 4:0] word = (count_n == 5'd0) ? 5'd17 : (count_n == 5'd9) ? 5'd16 :
@@ -60,7 +64,7 @@ module act_table (
 
   ram_1r1w #(
       .WIDTH(64),
-      .DEPTH(128)
+      .DEPTH(32 * TABLES)
   ) u_ram (
       .clk  (clk),
       .we   (at_we),
@@ -68,7 +72,7 @@ module act_table (
       .waddr(at_addr),
       .wdata(at_data),
       .re   (go || !there),
-      .raddr({freed_n[1:0], word}),
+      .raddr({freed_n[TN-1:0], word}),
       .rdata(data)
   );
 
@@ -79,7 +83,7 @@ module act_table (
       ready        <= 1'b0;
       there        <= 1'b0;
       count        <= 5'd0;
-      tables_freed <= 4'd0;
+      tables_freed <= {(TN + 2) {1'b0}};
     end else begin
       begins       <= load;
       copying      <= begins || copying && !(go && last);

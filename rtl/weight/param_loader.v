@@ -3,8 +3,8 @@
 // param_loader: writes the bias stream, activation tables and batch-norm words, to their buffers.
 //
 // How it works: for each layer the 18 words of the activation table come first, then a batch-norm word per
-// output channel (table_only: the words are in the buffer already). Tables go to a ring of four, words to the
-// ring of parameter rows.
+// output channel (table_only: the words are in the buffer already). Tables go to a ring of TABLES, words to
+// the ring of parameter rows.
 // Handshake: start loads a descriptor while busy is low, and the layer begins a cycle later; the stream waits
 // for room. prow_filled counts parameter rows, tables_filled complete tables.
 `resetall
@@ -16,12 +16,14 @@ module param_loader #(
     // bus width, banks
     parameter AHB_W    = 32,
     parameter N_Z      = 4,
-    // rows of the parameter buffer
+    // rows of the parameter buffer; tables that fit
     parameter PAR_ROWS = 2048 / N_Z,
+    parameter TABLES   = 4,
     // widths
     parameter PRW      = `PROW_BITS,
     parameter PAW      = $clog2(PAR_ROWS),
     parameter ZW       = $clog2(N_Z),
+    parameter TN       = $clog2(TABLES),
     parameter OW       = $clog2(AHB_W / 8),
     parameter CW       = OW + 1
 ) (
@@ -42,8 +44,8 @@ module param_loader #(
     // parameter rows released and filled, tables released and filled (running counts)
     input  wire [       PRW-1:0] prow_freed,
     output wire [       PRW-1:0] prow_filled,
-    input  wire [           3:0] tables_freed,
-    output wire [           3:0] tables_filled,
+    input  wire [        TN+1:0] tables_freed,
+    output wire [        TN+1:0] tables_filled,
     // batch-norm word to the parameter buffer
     output wire                  bn_we,
     output wire [       PAW-1:0] bn_row,
@@ -51,7 +53,7 @@ module param_loader #(
     output wire [          59:0] bn_data,
     // word of a table: table, word 0..17
     output wire                  at_we,
-    output wire [           6:0] at_addr,
+    output wire [        TN+4:0] at_addr,
     output wire [          63:0] at_data
 );
 
@@ -65,7 +67,7 @@ module param_loader #(
   reg [   10:0] left;  // remaining words of the layer, including this one
   reg [PRW-1:0] prow;
   reg [ ZW-1:0] bank;
-  reg [    3:0] table_n;
+  reg [ TN+1:0] table_n;
   // each write completes the word of a channel, or with its last word a table
   assign prow_filled   = prow;
   assign tables_filled = table_n;
@@ -93,10 +95,10 @@ module param_loader #(
   );
 
   // in a full ring the counts differ only in the bit above the address
-  wire [PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
-  wire [  3:0] tables_used = table_n - tables_freed;
-  wire         room = in_table ? tables_used < 4'd4 : prow_off != {1'b1, {PAW{1'b0}}};
-  wire         go = run && room && level >= 8;
+  wire [ PAW:0] prow_off = prow[PAW:0] ^ prow_freed[PAW:0];
+  wire [TN+1:0] tables_used = table_n - tables_freed;  // TABLES at most
+  wire          room = in_table ? !tables_used[TN] : prow_off != {1'b1, {PAW{1'b0}}};
+  wire          go = run && room && level >= 8;
   assign take = go ? 4'd8 : 4'd0;
 
   wire table_end = word == 5'd17;
@@ -112,7 +114,7 @@ module param_loader #(
       left     <= 11'd1;
       prow     <= {PRW{1'b0}};
       bank     <= {ZW{1'b0}};
-      table_n  <= 4'd0;
+      table_n  <= {(TN + 2) {1'b0}};
     end else if (begins) begin
       run      <= 1'b1;
       in_table <= 1'b1;
@@ -125,7 +127,7 @@ module param_loader #(
         word     <= table_end ? 5'd0 : word + 5'd1;
         in_table <= !table_end;
         run      <= !(table_end && only);
-        table_n  <= table_end ? table_n + 4'd1 : table_n;
+        table_n  <= table_n + {{(TN + 1) {1'b0}}, table_end};
       end else begin
         run  <= !o_last;
         left <= left - 11'd1;
@@ -154,7 +156,7 @@ module param_loader #(
   assign bn_bank = bank;
   assign bn_data = win[59:0];
   assign at_we   = go && in_table;
-  assign at_addr = {table_n[1:0], word};
+  assign at_addr = {table_n[TN-1:0], word};
   assign at_data = win;
 
   wire unused = &{1'b0, desc, prow_freed};

@@ -4,8 +4,9 @@
 //
 // How it works: two loaders consume the weight and the bias stream of the coming layers; kept weights come
 // from the AI RAM. Weights go to nine columns of a memory whose rows form a ring; batch-norm words and
-// zero-point constants to the parameter buffer; tables to a ring of four. The current layer reads all three
-// here.
+// zero-point constants to the parameter buffer; tables to a ring of LOOK_AHEAD. The current layer reads all
+// three here. With LOOK_AHEAD above 4 the descriptors of coming layers wait here for either loader, so that the
+// loaders do not hold the decoder back.
 // Handshake: weight_load_start and param_load_start each load a descriptor while their busy is low; load
 // begins the copy of the next table, act_ready reports it. Streams are valid/ready. Weights of column t
 // follow re[t] by a cycle, parameters follow param_re by a cycle.
@@ -19,8 +20,11 @@ module weight_buffer #(
     parameter AHB_W        = 32,
     parameter N_Z          = 4,
     parameter WEIGHT_BITS  = 16,
-    // weights may be kept in the AI RAM
+    // weights may be kept in the AI RAM; layers decoded ahead of the array
     parameter KEEP_WEIGHTS = 0,
+    parameter LOOK_AHEAD   = 4,
+    // bits of weights that arrive in a cycle, at most: 32, 64 or 128
+    parameter WEIGHT_W     = AHB_W,
     // rows of the weight buffer and the parameter buffer, width of a parameter row counter
     parameter WBUF_ROWS    = 1024,
     parameter PAR_ROWS     = 2048 / N_Z,
@@ -30,6 +34,7 @@ module weight_buffer #(
     parameter WA           = $clog2(WBUF_ROWS),
     parameter ZW           = $clog2(N_Z),
     parameter PAW          = $clog2(PAR_ROWS),
+    parameter TN           = $clog2(LOOK_AHEAD),
     parameter OW           = $clog2(AHB_W / 8),
     parameter CW           = OW + 1
 ) (
@@ -46,7 +51,7 @@ module weight_buffer #(
     // weight stream
     input  wire                         weight_valid,
     output wire                         weight_ready,
-    input  wire [       `BEAT_BITS-1:0] weight_beat,
+    input  wire [       `KEPT_BITS-1:0] weight_piece,
     // kept weights
     input  wire                         kept_valid,
     output wire                         kept_ready,
@@ -84,19 +89,61 @@ module weight_buffer #(
   wire kc_we, bn_we, at_we;
   wire [PAW-1:0] kc_row, bn_row;
   wire [ZW-1:0] kc_bank, bn_bank;
-  wire [35:0] kc_data;
-  wire [59:0] bn_data;
-  wire [ 6:0] at_addr;
-  wire [63:0] at_data;
-  wire        weight_load_starved;
-  wire [3:0] tables_filled, tables_freed;
+  wire [  35:0] kc_data;
+  wire [  59:0] bn_data;
+  wire [TN+4:0] at_addr;
+  wire [  63:0] at_data;
+  wire          weight_load_starved;
+  wire [TN+1:0] tables_filled, tables_freed;
 
   // released parameter rows, a cycle late, because the path from the releasing unit is long
   reg [PRW-1:0] prow_freed_q;
   always @(posedge clk) prow_freed_q <= rst ? {PRW{1'b0}} : prow_freed;
 
+  localparam WOW = $clog2(WEIGHT_W / 8);
+  wire [127:0] weight_data = weight_piece[`KEPT_DATA];
+  wire [  3:0] weight_off = weight_piece[`KEPT_OFF];
+  wire [  4:0] weight_cnt = weight_piece[`KEPT_CNT];
+
+  // ---- layers that wait for a loader, beyond the one that the dispatcher offers
+  localparam WAITING = LOOK_AHEAD - 4;
+  wire weight_waits, weight_accepts, weight_idle, param_waits, param_accepts, param_idle, only;
+  wire weight_starts = weight_waits && !weight_busy, param_starts = param_waits && !param_busy;
+  wire weight_busy, param_busy;
+  wire [`DESC_BITS-1:0] weight_desc, param_desc;
+  assign weight_load_busy = !weight_accepts;
+  assign param_load_busy  = !param_accepts;
+  desc_ahead #(
+      .WIDTH (`DESC_BITS),
+      .LAYERS(WAITING)
+  ) u_weights_ahead (
+      .clk      (clk),
+      .rst      (rst),
+      .in_valid (weight_load_start),
+      .in_ready (weight_accepts),
+      .in_data  (desc),
+      .out_valid(weight_waits),
+      .out_ready(!weight_busy),
+      .out_data (weight_desc),
+      .empty    (weight_idle)
+  );
+  desc_ahead #(
+      .WIDTH (`DESC_BITS + 1),
+      .LAYERS(WAITING)
+  ) u_params_ahead (
+      .clk      (clk),
+      .rst      (rst),
+      .in_valid (param_load_start),
+      .in_ready (param_accepts),
+      .in_data  ({table_only, desc}),
+      .out_valid(param_waits),
+      .out_ready(!param_busy),
+      .out_data ({only, param_desc}),
+      .empty    (param_idle)
+  );
+
   weight_loader #(
-      .AHB_W       (AHB_W),
+      .AHB_W       (WEIGHT_W),
       .N_Z         (N_Z),
       .WEIGHT_BITS (WEIGHT_BITS),
       .KEEP_WEIGHTS(KEEP_WEIGHTS),
@@ -106,14 +153,14 @@ module weight_buffer #(
   ) u_wload (
       .clk         (clk),
       .rst         (rst),
-      .start       (weight_load_start),
-      .desc        (desc),
-      .busy        (weight_load_busy),
+      .start       (weight_starts),
+      .desc        (weight_desc),
+      .busy        (weight_busy),
       .weight_valid(weight_valid),
       .weight_ready(weight_ready),
-      .weight_data (weight_beat[`BEAT_DATA]),
-      .weight_off  (weight_beat[`BEAT_OFF]),
-      .weight_cnt  (weight_beat[`BEAT_CNT]),
+      .weight_data (weight_data[WEIGHT_W-1:0]),
+      .weight_off  (weight_off[WOW-1:0]),
+      .weight_cnt  (weight_cnt[WOW:0]),
       .kept_valid  (kept_valid),
       .kept_ready  (kept_ready),
       .kept        (kept),
@@ -135,14 +182,15 @@ module weight_buffer #(
       .AHB_W   (AHB_W),
       .N_Z     (N_Z),
       .PAR_ROWS(PAR_ROWS),
+      .TABLES  (LOOK_AHEAD),
       .PRW     (PRW)
   ) u_pload (
       .clk          (clk),
       .rst          (rst),
-      .start        (param_load_start),
-      .desc         (desc),
-      .table_only   (table_only),
-      .busy         (param_load_busy),
+      .start        (param_starts),
+      .desc         (param_desc),
+      .table_only   (only),
+      .busy         (param_busy),
       .bias_valid   (bias_valid),
       .bias_ready   (bias_ready),
       .bias_data    (bias_beat[`BEAT_DATA]),
@@ -161,7 +209,9 @@ module weight_buffer #(
       .at_data      (at_data)
   );
 
-  act_table u_table (
+  act_table #(
+      .TABLES(LOOK_AHEAD)
+  ) u_table (
       .clk          (clk),
       .rst          (rst),
       .at_we        (at_we),
@@ -230,7 +280,7 @@ module weight_buffer #(
     g_column[0].word
   };
 
-  wire unused = &{1'b0, weight_load_starved};
+  wire unused = &{1'b0, weight_load_starved, weight_idle, param_idle, weight_data, weight_off, weight_cnt};
 
 endmodule
 

@@ -150,27 +150,36 @@ module weight_constant #(
 
       assign busy = run || x_valid || p_valid;
     end else begin : g_parallel
+      // the sum is an addition that ends in this cycle: a register between it and the product
       assign cycles = 3'd1;
-      reg p_valid;
-      reg [PAW-1:0] p_row;
-      reg [ZW-1:0] p_bank;
-      reg signed [76:0] p;
+      reg s_valid, p_valid;
+      reg [PAW-1:0] s_row, p_row;
+      reg [ZW-1:0] s_bank, p_bank;
+      reg [36:0] s;
+      reg signed [50:0] p;
       reg [35:0] total;
       assign kc_data = total;
       always @(posedge clk) begin
         if (rst) begin
+          s_valid <= 1'b0;
           p_valid <= 1'b0;
           kc_we   <= 1'b0;
         end else begin
-          p_valid <= valid;
+          s_valid <= valid;
+          p_valid <= s_valid;
           kc_we   <= p_valid;
         end
       end
       always @(posedge clk) begin
         if (valid) begin
-          p      <= $signed(scaled) * $signed({1'b0, sum});
-          p_row  <= row;
-          p_bank <= bank;
+          s      <= sum;
+          s_row  <= row;
+          s_bank <= bank;
+        end
+        if (s_valid) begin
+          p      <= $signed(scaled) * $signed({1'b0, s});
+          p_row  <= s_row;
+          p_bank <= s_bank;
         end
         if (p_valid) begin
           total   <= p[50:15] + addc;
@@ -178,8 +187,8 @@ module weight_constant #(
           kc_bank <= p_bank;
         end
       end
-      assign busy = p_valid;
-      wire unused = &{1'b0, above_17, above_34, p};
+      assign busy = s_valid || p_valid;
+      wire unused = &{1'b0, above_17, above_34, p[14:0]};
     end
   endgenerate
 

@@ -140,11 +140,14 @@ ILLEGAL = {
     "WEIGHT_BITS": [4, 12],
     "TILE_ROWS": [16, 48, 4096],
     "PARAM_CHANS": [512, 1025, 1536],
+    "LOOK_AHEAD": [0, 2, 6, 32],
     "POST_SHARE": [3, 8],
     "POOL_LANES": [-1, 3, 16],
     "FP16_LANES": [-4, 1, 2, 12, 128],
     "KEEP_WEIGHTS": SWITCH,
+    "WEIGHT_AHEAD": SWITCH,
     "FLAT_MAPS": SWITCH,
+    "DILATION": [0, 9],
     "SUM_PLANES": SWITCH,
     "OUT32": SWITCH,
     "POST_TABLES": SWITCH,
@@ -167,11 +170,14 @@ LEGAL = {
     "WEIGHT_BITS": [8, 16, 16],
     "TILE_ROWS": [64, 2048],
     "PARAM_CHANS": [1024],
+    "LOOK_AHEAD": [8, 16],
     "POST_SHARE": [4, 2],
     "POOL_LANES": [0, 1, 2, 8],
     "FP16_LANES": [0, 4, 64],  # beside 16 bits
     "KEEP_WEIGHTS": [1],
+    "WEIGHT_AHEAD": [1, 1, 1, 0],  # not with one bus word of 128 bits
     "FLAT_MAPS": [1],
+    "DILATION": [2, 8],
     "SUM_PLANES": [1],
     "OUT32": [0],
     "POST_TABLES": [1],
@@ -197,7 +203,7 @@ def test_every_parameter_has_limits() -> None:
     rows = table(section(DOCS / "integration.md", "3 Parameters"))
     assert {row[0] for row in rows} == set(LEGAL) == set(ILLEGAL)
     switches = {row[0] for row in rows if row[2] == "0, 1"}
-    assert len(switches) == 8
+    assert len(switches) == 9
     assert switches == {name for name, illegal in ILLEGAL.items() if illegal is SWITCH}
 
 
@@ -234,6 +240,14 @@ def test_illegal_values(name: str) -> None:
         said = elaborate(*values(**{name: value}))
         stop = f"Unknown module type: ({STOPS.get(name, f'ILLEGAL_{name}')})"
         assert re.search(stop, said), f"{name} = {value}: {said or 'accepted'}"
+
+
+def test_a_ring_of_bus_words() -> None:
+    """Weights wait in words of the AI RAM of at least two bus words."""
+    short = {"WEIGHT_AHEAD": 1, "PATH": 16, "AHB_W": 128}
+    assert "type: ILLEGAL_PATH_BELOW_TWO_BUS_WORDS" in elaborate(*values(**short))
+    for change in ({"WEIGHT_AHEAD": 0}, {"PATH": 32}, {"AHB_W": 64}):
+        assert elaborate(*values(**short | change)) == "", change
 
 
 @pytest.mark.parametrize(("n_y", "n_z"), [(2, 64), (8, 16), (16, 8)])

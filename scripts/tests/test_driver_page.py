@@ -85,7 +85,7 @@ def test_layout_of_the_page_is_that_of_the_image() -> None:
         re.MULTILINE,
     )
     words = [int(w) for row, _ in rows[:-1] for w in row.split(",")]
-    assert words == list(range(23))
+    assert words == list(range(24))
     assert rows[-1][0] == f"{image.FIELDS} and on"
     assert f"{image.TENSOR_FIELDS} words for each tensor" in rows[-1][1]
 

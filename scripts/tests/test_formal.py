@@ -83,6 +83,32 @@ def test_what_is_not_decided_is_no_proof(design: Path, capsys: pytest.CaptureFix
     assert "digit: UNDECIDED: induction stops at digit" in capsys.readouterr().out
 
 
+def test_stages_build_on_each_other(design: Path, capsys: pytest.CaptureFixture) -> None:
+    """That no count is twelve follows from digits, not from itself: eleven leads to it."""
+    more = "    //: No count is twelve.\n    if (began) near : assert (n != 4'd12);\n"
+    text = PROPERTIES.replace("LIMIT", "9").replace(
+        "    //: It becomes", more + "    //: It becomes"
+    )
+    (design / "rtl" / "counter_props.vh").write_text(text)
+    staged = LIST.replace("module =", 'stages = [["digit"]]\nmodule =')
+    (design / proofs.LIST).write_text(staged)
+    assert command.run_command(formal.main, ["counter"]) == 0
+    assert "ok   counter: 2 proven, 1 reached" in capsys.readouterr().out
+    (design / proofs.LIST).write_text(staged.replace("digit", "near"))
+    assert command.run_command(formal.main, ["counter"]) == 1
+    said = capsys.readouterr().out
+    assert "near: UNDECIDED: induction stops at near" in said
+    assert "digit: UNDECIDED: rests on near" in said
+
+
+def test_a_stage_of_nothing_is_refused(design: Path, refused: Refused) -> None:
+    (design / proofs.LIST).write_text(LIST.replace("module =", 'stages = [["digits"]]\nmodule ='))
+    refused(["formal"], "counter: no property digits")
+    twice = 'stages = [["digit"], ["digit"]]\nmodule ='
+    (design / proofs.LIST).write_text(LIST.replace("module =", twice))
+    refused(["formal"], "counter: digit in two stages")
+
+
 def test_what_cannot_be_reached_is_told(design: Path, capsys: pytest.CaptureFixture) -> None:
     (design / proofs.LIST).write_text(LIST.replace("cover_depth = 15", "cover_depth = 5"))
     assert command.run_command(formal.main, ["counter"]) == 1

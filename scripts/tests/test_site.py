@@ -69,7 +69,7 @@ def test_device_picture_has_links() -> None:
     links = re.findall(r'<a href="([^"]+)"', svg)
     names = re.findall(r"<text x=\"\d+\" y=\"\d+\">(\w+)</text>", svg)
     boxes = [name for name in names if name in pictures.modules()]
-    assert len(boxes) == 15 and len(links) == 2 * len(boxes)
+    assert len(boxes) == 14 and len(links) == 2 * len(boxes)
     assert "./docs/architecture.html#5-data-cache" in links
     assert "./rtl/cache/data_cache.v.html" in links
 

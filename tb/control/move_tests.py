@@ -1,43 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""control: maps of layers that come from the storage and go there, whole or line by line.
+"""control: maps of layers that come from the storage and go there, whole or in bands of lines.
 
 Run by test_control, on the same builds.
 """
 
 import random
-from itertools import pairwise
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.decoded import band_lines
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import touches
-from tb.control.neighbours import ALL_THERE, Event, Neighbours
+from tb.control.neighbours import ALL_THERE, Event, Neighbours, map_load, map_requests
 from tb.control.test_control import Network, begin, check_runs, layer
 
-WIDE = 64  # columns from which on the map of a 3x3 layer comes line by line
 SOON = 6  # cycles from one event to what it is waited for with
-KINDS = ("lines", "lines", "one by one", "by channel", "narrow", "small", "pooling")
-
-
-def by_lines(arg: LayerArg) -> bool:
-    """Does its map, if it comes from the storage, come line by line (docs/kpu.md 1.13)?"""
-    return arg.kernel == 3 and not arg.depthwise and not arg.fc and arg.i_row_wid >= WIDE
+KINDS = ("wide", "narrow", "wide", "narrow", "by channel", "vector", "small", "pooling")
+WIDTHS = 1, 7, 15, 16, 17, 31, 32, 33, 63, 64, 65, 130  # around those of bands of 8, 4, 2, 1 lines
 
 
 def mover(kind: str, **fields: int) -> LayerArg:
     """A layer on either side of the rule above; maps at random places that do not meet."""
     c, h, o = random.randint(1, 3), random.randint(1, 4), random.randint(1, 4)
-    w = random.choice((WIDE, WIDE, WIDE + 1, 2 * WIDE, 130))
+    w, kernel = random.choice(WIDTHS), random.choice((1, 3))
     if kind == "small":
         arg = layer()
     elif kind == "pooling":
         arg = LayerArg.make(c, h, w).replace(pool_task=random.randint(1, 4))
-    elif kind == "narrow":
-        arg = LayerArg.make(c, h, random.choice((WIDE - 1, 33)), o, kernel=3)
+    elif kind == "vector":
+        arg = LayerArg.make(c, random.randint(1, 12), random.choice(WIDTHS[:8]), o, fc=True)
     elif kind == "by channel":
         pool = random.choice((0, 1, 1))  # pooled it goes through the array as others do
-        arg = LayerArg.make(c, h + pool, w, kernel=3, depthwise=True, pool=pool)
+        wide = max(2, w)
+        arg = LayerArg.make(c, 9 + pool, wide, kernel=3, depthwise=True, pool=pool)
+    elif kind == "wide":
+        arg = LayerArg.make(c, h, random.choice(WIDTHS[-3:]), o, kernel=kernel)
     else:
-        arg = LayerArg.make(c, h, w, o, kernel=3 if kind == "lines" else 1)
+        arg = LayerArg.make(c, random.randint(1, 20), random.choice(WIDTHS[:-3]), o, kernel=kernel)
     names = ("para_start_addr", "bwsx_base_addr", "active_addr", "map_load_addr")
     arg = arg.replace(**{n: random.getrandbits(32) for n in names}, **fields)
     if fields.get("load_map") and random.random() < 0.2:
@@ -50,16 +49,9 @@ def mover(kind: str, **fields: int) -> LayerArg:
     return arg.replace(image_src_addr=source, image_dst_addr=target)
 
 
-def map_events(arg: LayerArg, address: int) -> tuple[list[tuple[int, int]], list[tuple[int, ...]]]:
-    """(requests: address, bytes; loads: row, channels, lines, columns, minus 1) of a map."""
-    c, h, w = arg.in_shape
-    base, rows = arg.image_src_addr, arg.in_layout
-    if not by_lines(arg):
-        return [(address, c * h * w)], [(base, c - 1, h - 1, w - 1)]
-    places = [(y, i) for y in range(h) for i in range(c)]
-    requests = [((address + i * h * w + y * w) & 0xFFFFFFFF, w) for y, i in places]
-    loads = [(base + i * rows.channel_rows + y * rows.row_len, 0, 0, w - 1) for y, i in places]
-    return requests, loads
+def bands_of(arg: LayerArg) -> int:
+    """Bands in which its map comes; 1 if it comes whole."""
+    return ceil_div(arg.i_col_high, band_lines(arg) or arg.i_col_high)
 
 
 class Watch:
@@ -77,8 +69,8 @@ class Watch:
         there, held = int(n.dut.lines_there.value), int(n.dut.unload_held.value)
         runs, done = n.kinds("run"), n.kinds("layer_done")
         arg = self.layers[(len(runs) - 1) % len(self.layers)] if len(runs) > len(done) else None
-        if arg is None or not by_lines(arg) or not self._comes(len(runs) - 1):
-            assert there == ALL_THERE and not held, "a layer waits for lines without a map by lines"
+        if arg is None or not band_lines(arg) or not self._comes(len(runs) - 1):
+            assert there == ALL_THERE and not held, "a layer waits for lines without a map in bands"
             return
         past.append(self._lines(len(runs) - 1))
         del past[0]
@@ -100,14 +92,10 @@ class Watch:
 
     def _lines(self, run: int) -> int:
         """Lines of its map that are there."""
-        before = sum(
-            len(map_events(self.layers[r % len(self.layers)], 0)[1])
-            for r in range(run)
-            if self._comes(r)
-        )
+        ran = [self.layers[r % len(self.layers)] for r in range(run) if self._comes(r)]
         arg = self.layers[run % len(self.layers)]
-        there = max(0, len(self.n.kinds("load_done")) - before) // arg.i_ch_num
-        return min(there, arg.i_col_high)
+        bands = len(self.n.kinds("load_band")) - sum(map(bands_of, ran))
+        return min(max(0, bands) * band_lines(arg), arg.i_col_high)
 
 
 class Moves(Network):
@@ -150,32 +138,25 @@ def check_results(results: list[Event], stores: list[tuple[LayerArg, int, int, i
 
 def check_loads(n: Neighbours, due: list[tuple[LayerArg, int, int, int, int]]) -> None:
     """Requests and loads of the maps ``due``: (layer, address, index, parity, which run)."""
-    asked, loads, ends = n.kinds("pixel_req"), n.kinds("pixels"), n.kinds("load_done")
+    asked, loads, bands = n.kinds("pixel_req"), n.kinds("pixels"), n.kinds("load_band")
     runs, done = n.kinds("run"), n.kinds("layer_done")
-    assert len(loads) == len(ends)
+    assert len(loads) == len(n.kinds("load_done")) == len(due), "maps that nobody needs"
     at, at_ask = 0, 0
-    for arg, address, index, parity, run in due:
-        requests, places = map_events(arg, address)
+    for (arg, address, index, parity, run), write in zip(due, loads, strict=True):
+        requests = map_requests(arg, address)
         own = asked[at_ask : at_ask + len(requests)]
-        got = [(e.info["address"], e.info["length"], e.info["layer"], e.info["inf"]) for e in own]
-        assert got == [(*request, index, parity) for request in requests], f"layer {index}"
-        names = ("base", "chans_m1", "height_m1", "width_m1")
-        writes, over = loads[at : at + len(places)], ends[at : at + len(places)]
-        assert [tuple(e.info[k] for k in names) for e in writes] == places, f"layer {index}"
+        want = [{**request, "layer": index, "inf": parity} for request in requests]
+        assert [e.info for e in own] == want, f"layer {index}"
+        over = bands[at : at + bands_of(arg)]
+        assert write.info == map_load(arg), f"layer {index}"
         if index:  # it asks when its turn has come, and at once
             assert own[0].cycle > done[run - 1].cycle, "a map before the layer before is done"
-        if not by_lines(arg):
-            assert own[0].cycle < writes[0].cycle < over[0].cycle < runs[run].cycle
-            assert all(a.cycle < writes[0].cycle for a in own)
-        else:
-            enough = over[arg.i_ch_num - 1].cycle  # the first lines of all channels
-            assert enough < runs[run].cycle
-            before = done[run - 1].cycle if run else 0
-            assert runs[run].cycle <= max(enough, before) + SOON or not index, "it waits for more"
-            assert over[-1].cycle < done[run].cycle, "done before its map is there"
-        assert all(a.cycle < b.cycle for a, b in pairwise(writes))
-        at, at_ask = at + len(places), at_ask + len(requests)
-    assert len(asked) == at_ask and len(loads) == at, "maps that nobody needs"
+        assert over[0].cycle < runs[run].cycle, "it begins before the first band"
+        assert over[-1].cycle < done[run].cycle, "done before its map is there"
+        enough = max(over[0].cycle, done[run - 1].cycle if run else 0)
+        assert runs[run].cycle <= enough + SOON or not index, "it waits for more"
+        at, at_ask = at + len(over), at_ask + len(requests)
+    assert len(asked) == at_ask and len(bands) == at
 
 
 def mixed(count: int) -> list[LayerArg]:
@@ -213,7 +194,7 @@ async def in_a_stream(n: Neighbours) -> None:
         n.log.clear()
         layers = mixed(random.randint(2, 5))
         if turn % 2:  # its last layers are for the prefetch alone, whatever their maps would be
-            ways = ("lines", "narrow") if turn % 4 == 1 else ("small", "lines")
+            ways = ("wide", "by channel") if turn % 4 == 1 else ("small", "narrow")
             layers[0] = mover(ways[0])
             layers[1:] = [*mixed(3)[:-1], *(mover(ways[1]) for _ in range(2))]
         net = Moves(n, len(layers), 2, layers)
@@ -223,7 +204,7 @@ async def in_a_stream(n: Neighbours) -> None:
         users = [i for i, arg in enumerate(layers) if i == 0 or arg.load_map or touches(arg, place)]
         ends, count = n.kinds("layer_done"), len(layers)
         per = [
-            len(map_events(arg, 0)[0]) if not i or arg.load_map else 0
+            len(map_requests(arg, 0)) if not i or arg.load_map else 0
             for i, arg in enumerate(layers)
         ]
         for k in (1, 2):
@@ -289,11 +270,11 @@ async def of_the_host(n: Neighbours) -> None:
 
 @block_test(begin)
 async def dropped(n: Neighbours) -> None:
-    """A soft reset while a map comes, by lines or whole: the next list is right."""
+    """A soft reset while a map comes, in bands or whole: the next list is right."""
     for turn in range(24):
         n.log.clear()
         n.array_time = 60
-        kind = ("lines", "narrow")[turn % 2]
+        kind = ("wide", "by channel", "narrow")[turn % 3]
         layers = [mover(kind), mover(kind, load_map=1, store_map=1), mover("small")]
         Moves(n, 3, 1, layers)
         n.pulse("host_start")
@@ -303,6 +284,6 @@ async def dropped(n: Neighbours) -> None:
         n.pulse("arg_flush")
         await n.idle()
         n.log.clear()
-        layers = [mover("lines" if turn % 4 < 2 else "small"), mover("lines", load_map=1)]
+        layers = [mover("wide" if turn % 4 < 2 else "small"), mover("narrow", load_map=1)]
         net = Moves(n, 2, 1, layers)
         await net.once(15000)

@@ -7,25 +7,27 @@ from dataclasses import dataclass
 
 from cocotb.triggers import RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.decoded import band_lines
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import join_fields, layout, split_fields, unpack
 from openkpu_tb.core.packed_ports import PackedView
 
 INPUTS = ("cfg", "host", "arg_valid", "arg_data", "arg_flush", "list_req_ready", "list_valid")
 INPUTS += ("list_beat", "weight_req_ready", "bias_req_ready", "weight_load_busy", "param_load_busy")
-INPUTS += ("seq_done", "core_idle", "pixel_req_ready", "load_done", "unload_done", "bus_err")
-INPUTS += ("bus_fault", "traffic", "arg_eight_bit", "moves", "waiting")
+INPUTS += ("seq_done", "core_idle", "pixel_req_ready", "load_band", "load_done", "unload_done")
+INPUTS += ("bus_err", "bus_fault", "traffic", "arg_eight_bit", "moves", "waiting")
 PULSES = ("host_start", "host_soft_reset", "host_ack", "bus_err", "arg_flush")
 PORTS = {"cfg": "cfg_", "host": "host_", "status": "status_", "events": "ev_", "err": "err_"}
 PORTS |= {"list_req": "list_req_", "weight_req": "weight_req_", "bias_req": "bias_req_"}
-PORTS |= {"pixel_req": "pixel_req_", "load_map": "load_", "unload": "unload_"}
+PORTS |= {"pixel_req": "pixel_req_", "load": "input_", "unload": "unload_"}
 PORTS |= {"bus_fault": "fault_", "traffic": "traffic_", "list_beat": "list_"}
 PORTS |= {"waiting": "waiting_"}
-LAYOUTS = {"events": "event", "load_map": "map", "bus_fault": "fault", "list_beat": "beat"}
+LAYOUTS = {"events": "event", "bus_fault": "fault", "list_beat": "beat"}
 MAP, OWNER = layout("map"), layout("owner")
 LATE = 30  # cycles that a neighbour takes at most
-ALL_THERE = 0x3FF  # lines_there of a map that does not come by lines
+ALL_THERE = 0x3FF  # lines_there of a map that does not come in bands
 
 
 @dataclass
@@ -48,6 +50,26 @@ def fields(dut) -> PackedView:
         name = "req" if port.endswith("_req") else LAYOUTS.get(port, port)
         packed[port] = layout(name, **sizes), prefix
     return PackedView(dut, packed, sole=True)
+
+
+def map_requests(arg: LayerArg, address: int) -> list[dict[str, int]]:
+    """Requests of a layer's map in storage (docs/architecture.md 3): one for the whole, or for the
+    lines of a band of a channel each."""
+    c, h, w = arg.in_shape
+    band = band_lines(arg)
+    parts = [(c * h * w, 0)]
+    if band:
+        order = [(y, i) for y in range(0, h, band) for i in range(c)]
+        parts = [(min(band, h - y) * w, (i * h + y) * w) for y, i in order]
+    places = [(length, divmod(address + at, 1 << 32)) for length, at in parts]
+    return [{"address": at, "length": length, "beyond": beyond} for length, (beyond, at) in places]
+
+
+def map_load(arg: LayerArg) -> dict[str, int]:
+    """Its load, as the pixel writer gets it."""
+    c, h, w = arg.in_shape
+    found = {"base": arg.image_src_addr, "chans_m1": c - 1, "height_m1": h - 1, "width_m1": w - 1}
+    return found | {"apart": arg.in_layout.channel_rows, "band": band_lines(arg)}
 
 
 class Channel:
@@ -97,7 +119,8 @@ class Neighbours:
         self.eight_bit = 1  # with the last word of a host's layer
         self.npix_taken = False
         self.array_time = LATE  # cycles of a layer at most
-        self.pixels_asked = self.writer_on = 0  # requests and starts of the pixel writer
+        self.pixels_asked = 0  # requests of the map that is loaded
+        self.bands = self.band_requests = 0  # bands of it that are to come, requests of each
         self.pix_adr = self.npix_adr = 0  # registers of the host
         self.channels = [Channel(dut, c, f"traffic_{c}_quiet") for c in ("weight", "bias")]
         dut.core_idle.value = dut.traffic_idle.value = 1
@@ -153,18 +176,19 @@ class Neighbours:
             getattr(dut, f"{port}_ready").value = int(random.random() < 0.3)
         for port in ("load_done", "unload_done", "seq_done"):
             hit = port not in self.silent and port in self.due and self.due[port] <= self.cycle
-            # the writer of a line may stand ready before the line is asked for
-            hit &= port != "load_done" or self.pixels_asked >= 0
+            if port == "load_done":  # a band comes when it was asked for; done with the last one
+                hit &= self.pixels_asked >= self.band_requests
+                dut.load_band.value = int(hit)
+                if hit:
+                    del self.due[port]
+                    hit = self._band()
             getattr(dut, port).value = int(hit)
-            if hit:
+            if hit and port == "seq_done":
+                self._later("core_idle")
+            elif hit:
+                self._log(port)
+            if hit and port != "load_done":
                 del self.due[port]
-                if port == "seq_done":
-                    self._later("core_idle")
-                elif port == "load_done":
-                    self.writer_on = 0
-                    self._log(port)
-                else:
-                    self._log(port)
         if self.due.get("core_idle", self.cycle) < self.cycle:
             del self.due["core_idle"]
             self.running = False
@@ -188,6 +212,15 @@ class Neighbours:
         self.watch()
         self.muted = resets or (self.muted and self.flushing)
 
+    def _band(self) -> bool:
+        """A band of the map has come; True: it was the last one."""
+        self._log("load_band")
+        self.pixels_asked -= self.band_requests
+        self.bands -= 1
+        if self.bands:
+            self._later("load_done")
+        return not self.bands
+
     def _observe(self) -> None:
         dut = self.dut
         was_flushing, self.flushing = self.flushing, bool(int(dut.flush.value))
@@ -200,7 +233,7 @@ class Neighbours:
             if not self.log or self.log[-1].kind != "flush":
                 self._log("flush")
                 self.due = {"dma_idle": self.cycle + random.randint(1, LATE)}
-            self.pixels_asked = self.writer_on = 0
+            self.pixels_asked = self.bands = 0
             self.running = False
             self.list.words.clear()
             self.list.on = False
@@ -228,13 +261,15 @@ class Neighbours:
             self._later("seq_done", self.array_time)
         # (during a flush the writer ignores its start)
         if int(dut.load_start.value) and not self.flushing:
-            assert not self.writer_on, "the pixel writer was started while busy"
-            line = not int(dut.load_height_m1.value) and not int(dut.load_chans_m1.value)
-            assert self.pixels_asked or line, "the writer begins before its pixels are asked for"
-            self.pixels_asked -= 1
-            self.writer_on = 1
-            names = ("base", "chans_m1", "height_m1", "width_m1")
-            self._log("pixels", **{k: int(getattr(dut, f"load_{k}").value) for k in names})
+            assert not self.bands, "the pixel writer was started while busy"
+            info = split_fields(MAP, int(dut.input_map.value))
+            info |= {name: int(getattr(dut, f"input_{name}").value) for name in ("apart", "band")}
+            lines = info["height_m1"] + 1
+            self.bands = ceil_div(lines, info["band"] or lines)
+            self.band_requests = info["chans_m1"] + 1 if info["band"] else 1
+            asked = self.pixels_asked or info["band"]
+            assert asked, "the writer begins before its pixels are asked for"
+            self._log("pixels", **info)
             self._later("load_done")
         if int(dut.ev_npix_take.value):
             self._log("npix_take", address=self.npix_adr)
@@ -254,7 +289,8 @@ class Neighbours:
                 address = int(getattr(dut, f"{port}_addr").value)
                 length = int(getattr(dut, f"{port}_len").value)
                 owner = split_fields(OWNER, int(getattr(dut, f"{port}_owner").value))
-                self._log(port, address=address, length=length, **owner)
+                beyond = int(getattr(dut, f"{port}_beyond").value)
+                self._log(port, address=address, length=length, beyond=beyond, **owner)
                 if port == "list_req":
                     bytes_now = self.image[:length][: self.list_bytes]
                     self.list.add(bytes_now, random.choice((length, 100)))

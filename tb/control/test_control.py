@@ -11,7 +11,7 @@ from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.core.descriptor import touches
 from openkpu_tb.core.pipeline_bench import reset
 from openkpu_tb.simrun import run_bench
-from tb.control.neighbours import INPUTS, Neighbours
+from tb.control.neighbours import INPUTS, Neighbours, map_load, map_requests
 
 N_Z = 2
 END = 2  # cycles from the end of a layer's unload, if nothing else is pending, to the layer's end
@@ -192,19 +192,15 @@ class Network:
             assert e.info["waddr"] == base
             for field, offset in (("baddr", arg.bwsx_base_addr), ("aaddr", arg.active_addr)):
                 assert e.info[field] == (offset + self.config["bias_adr"]) & 0xFFFFFFFF
-        c, h, w = self.layers[0].in_shape
         o, oh, ow = self.layers[-1].out_shape
         addresses = self.addresses[:inferences]
         asked = [e.info for e in n.kinds("pixel_req")]
-        pixels = [(i["address"], i["length"], i["layer"], i["inf"]) for i in asked]
-        assert pixels == [(a, c * h * w, 0, k % 2) for k, (a, _) in enumerate(addresses)]
-        for e in n.kinds("pixels"):
-            assert (e.info["chans_m1"], e.info["height_m1"], e.info["width_m1"]) == (
-                c - 1,
-                h - 1,
-                w - 1,
-            )
-            assert e.info["base"] == self.layers[0].image_src_addr
+        assert asked == [
+            {**request, "layer": 0, "inf": k % 2}
+            for k, (address, _) in enumerate(addresses)
+            for request in map_requests(self.layers[0], address)
+        ]
+        assert all(e.info == map_load(self.layers[0]) for e in n.kinds("pixels"))
         for e, (_, address) in zip(n.kinds("result"), addresses, strict=True):
             names = ("address", "base", "chans_m1", "height_m1", "width_m1")
             want = address, self.layers[-1].image_dst_addr, o - 1, oh - 1, ow - 1
@@ -213,7 +209,7 @@ class Network:
         assert all(e.info["dest"] == 1 for e in n.kinds("result"))
         whose = [(e.info["layer"], e.info["inf"]) for e in n.kinds("result")]
         assert whose == [(count - 1, k % 2) for k in range(inferences)]
-        lists = {"address": self.config["list_adr"], "length": 96 * count, "layer": 0}
+        lists = {"address": self.config["list_adr"], "length": 96 * count, "layer": 0, "beyond": 0}
         for k, e in enumerate(n.kinds("list_req")):
             assert e.info == lists | {"inf": k % 2}
         assert not n.kinds("ev_calc_done", "ev_err")
@@ -303,7 +299,8 @@ def check_prefetch(net: Network, inferences: int) -> int:
     place = layers[0].image_src_addr, layers[0].image_src_addr + layers[0].in_layout.rows
     users = [i for i, arg in enumerate(layers) if i == 0 or touches(arg, place)]
     dense = [i for i, arg in enumerate(layers) if arg.fc]
-    runs, asked, written = n.kinds("run"), n.kinds("pixel_req"), n.kinds("pixels")
+    runs, written = n.kinds("run"), n.kinds("pixels")
+    asked = n.kinds("pixel_req")[:: len(map_requests(layers[0], 0))]  # the first ones
     ends, bounds = n.kinds("ev_inf_done"), n.kinds("first_out")
     latched = [e.cycle for e in n.kinds("npix_take")]
     early = 0
@@ -477,12 +474,17 @@ async def soft_reset(n: Neighbours) -> None:
 FIRST = "test_control fault_tests move_tests leftover_tests"  # half of the time
 
 
-@pytest.mark.tier(check=["verilator-further"], nightly=["icarus-*"])
-@pytest.mark.parametrize("modules", [FIRST, "several_tests long_tests"], ids=["first", "further"])
+@pytest.mark.tier(check=["verilator-further", "verilator-deep"], nightly=["icarus-*"])
+@pytest.mark.parametrize(
+    ("modules", "ahead"),
+    [(FIRST, 4), ("several_tests long_tests", 4), (FIRST, 16)],
+    ids=["first", "further", "deep"],
+)
 @pytest.mark.parametrize("sim", ["icarus", "verilator"])
-def test_control(sim: str, modules: str) -> None:
+def test_control(sim: str, modules: str, ahead: int) -> None:
+    """``ahead``: layers in the queue of the array."""
     sources = ["rtl/control/*.v", "rtl/lib/*.v"]
-    params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64}
+    params = {"N_Y": 2, "N_Z": N_Z, "WBUF_ROWS": 64} | ({"LOOK_AHEAD": ahead} if ahead > 4 else {})
     for module in modules.split():
         run_bench(
             sim,

@@ -8,6 +8,8 @@ from openkpu.arithmetic.pooling import POOL_STRIDE
 from openkpu.generators.generate import Limits, random_layer
 from openkpu.layer import decoded
 from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.pool_layer import pool_layer
+from openkpu.layer.pool_tasks import MAXIMUM
 from openkpu.products.matmul_fp16 import layer_of
 from openkpu_tb.core import descriptor
 from openkpu_tb.core.registers import AI, PERF
@@ -15,12 +17,15 @@ from openkpu_tb.coverage import float16
 from openkpu_tb.coverage.model import (
     KERNELS,
     POOLS,
+    ROUTES,
     Bin,
     classify,
     crosses,
+    dilation_bins,
     move_bins,
     register_words,
     task,
+    wait_bins,
 )
 
 SIZES = decoded.Sizes()
@@ -38,6 +43,8 @@ PAIRS = 43  # of a pool and a width at which it has a window
     [
         # convolutions and depthwise ones by kernel and bits, the former by loads; dense ones
         ("layer", 2 * PAIRS * 2 * 3 + 2 * PAIRS * 2 + 5 * 2 * 3),
+        ("dilation", 7 * (2 * 5 + 1)),  # 2 to 8 pixels; two kinds with five pools, sums without
+        ("waits", 4 * 3 * 2),  # ways, how layers are started, bits
         ("elementwise", 4 * 2 * PAIRS),  # four operations, with one map and two
         ("pooling", 4 * 3 * 5),  # kinds; windows without and with padding, of the whole map; widths
         ("product", 2 * 4 * 5),  # kernels, pairs of operands, widths
@@ -69,11 +76,12 @@ def test_float16_has_its_bin(h: int, n: int, k: int, wide: int) -> None:
 
 
 def test_moves_have_their_bins() -> None:
-    """Loads by lines are those of wide maps under 3x3; addresses count by what they divide by."""
+    """Convolutions load maps of more lines than a band in bands; addresses count
+    by what they divide by."""
     plain = LayerArg.make(2, 4, 70, 3, kernel=3)
-    both = [("load by lines", "multiple of 64"), ("store", "multiple of 64")]
+    both = [("load in bands", "multiple of 64"), ("store", "multiple of 64")]
     cases = [
-        ({"load_map": 1, "map_load_addr": 0x1003}, [("load by lines", "any byte")]),
+        ({"load_map": 1, "map_load_addr": 0x1003}, [("load in bands", "any byte")]),
         ({"store_map": 1, "map_store_addr": 0x1004}, [("store", "multiple of 4")]),
         ({"load_map": 1, "store_map": 1}, both),
         ({}, []),
@@ -84,11 +92,50 @@ def test_moves_have_their_bins() -> None:
         )
         assert found == [("convolution", m, "list", a) for m, a in expected]
         assert set(found) <= set(cross("moves"))
-    for other in (LayerArg.make(2, 4, 63, 3, kernel=3), LayerArg.make(2, 4, 70, 3, kernel=1)):
-        fields = descriptor.describe_layer(other.replace(load_map=1), SIZES)
-        assert [move for _, move, *_ in move_bins(fields, "convolution", "host")] == ["load"]
+    # lines of a band, by the width: 8, 4, 2, 1
+    edges = ((8, 15), (4, 16), (4, 31), (2, 32), (2, 63), (1, 64))
+    for lines, width in edges:
+        for more in (0, 1):
+            other = LayerArg.make(2, lines + more, width, 3, kernel=1 + 2 * (width % 2))
+            fields = descriptor.describe_layer(other.replace(load_map=1), SIZES)
+            found = [move for _, move, *_ in move_bins(fields, "convolution", "host")]
+            assert found == [("load", "load in bands")[more]], (lines + more, width)
     deep = LayerArg.make(2, 4, 70, 2, kernel=3, depthwise=True, load_map=1)
     assert move_bins(descriptor.describe_layer(deep, SIZES), "convolution", "host")[0][1] == "load"
+
+
+def test_dilated_layers_have_their_bins() -> None:
+    """docs/kpu.md 1.16: the distance, by the descriptor; a layer without one has none."""
+    for far, pool, dw, out32, kind in (
+        (2, 0, 0, 0, "3x3"),
+        (5, 4, 1, 0, "3x3 dw"),
+        (8, 0, 0, 1, "3x3 sums"),
+        (3, 1, 0, 0, "3x3"),
+    ):
+        arg = LayerArg.make(2, 9, 20, 2, kernel=3, pool=pool, depthwise=dw, out32=out32)
+        plain = descriptor.describe_layer(arg, SIZES)
+        assert dilation_bins(plain) == []
+        fields = descriptor.describe_layer(arg.replace(dilation=far), SIZES)
+        packed = descriptor.unpack(descriptor.pack_descriptor(fields))
+        assert dilation_bins(packed) == [(str(far), kind, POOLS[pool])]
+        assert set(dilation_bins(packed)) <= set(cross("dilation"))
+        assert classify(packed) == classify(plain)
+    for distance, kind, pool in cross("dilation"):
+        assert 2 <= int(distance) <= 8 and pool in POOLS[:5]
+        assert pool == "none" or kind != "3x3 sums"
+
+
+def test_weights_have_their_bins() -> None:
+    """All that the weights did in a layer's time; a pooling task has none."""
+    arg = LayerArg.make(2, 4, 20, 3, kernel=3)
+    for ways, routes in ((0, (0,)), (1, (1,)), (3, (1, 2)), (5, (1, 3)), (4, (3,)), (7, (1, 2, 3))):
+        for eight in (True, False):
+            fields = descriptor.describe_layer(arg, SIZES, eight_bit=eight)
+            found, bits = wait_bins(fields, "list", ways), "8" if eight else "16"
+            assert found == [(ROUTES[route], "list", bits) for route in routes]
+            assert set(found) <= set(cross("waits"))
+    task_fields = descriptor.describe_layer(pool_layer((2, 4, 20), MAXIMUM, (2, 2)), SIZES)
+    assert wait_bins(task_fields, "host", 7) == []
 
 
 def test_rules() -> None:
@@ -124,7 +171,7 @@ def test_every_random_layer_has_its_bin() -> None:
 def test_words_are_the_register_map() -> None:
     found = register_words()
     assert {offset: found[offset].name for offset in AI.values()} == {v: k for k, v in AI.items()}
-    assert found[PERF + 4].name == "PERF_TOTAL_hi" and len(found) == 74
+    assert found[PERF + 4].name == "PERF_TOTAL_hi" and len(found) == 75
     assert found[0x38].reset == 0x1F and found[0x3C].reset == 0
     registers = set(cross("register"))
     assert ("AI_ID", "read") in registers and ("AI_ID", "read reset value") not in registers

@@ -30,7 +30,9 @@ from tb.uvm.test_uvm import simulate
 pytestmark = pytest.mark.nightly  # every part is tested elsewhere on every push
 
 SEED = 1
-EVERYTHING = dataclasses.replace(configs.load_config("small"), sum_planes=1, fp16_lanes=4)
+EVERYTHING = dataclasses.replace(
+    configs.load_config("small"), sum_planes=1, fp16_lanes=4, weight_ahead=1, look_ahead=16
+)
 # the circuits of arrays with few lanes, and of pixels with one lane
 NARROW = dataclasses.replace(configs.load_config("nano"), post_share=2)
 

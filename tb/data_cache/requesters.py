@@ -40,6 +40,8 @@ class Move:
     shape: Shape
     data: np.ndarray  # the map
     mask: np.ndarray  # bytes of the AI RAM that are pixels
+    band: int = 0  # lines of a band in which a load arrives; 0: the map is one band
+    bands: int = 0  # that were reported
     wait: int = LEAD
     age: int = 0
     store: int = 0
@@ -57,7 +59,7 @@ class Move:
 
 @dataclass
 class Weights:
-    """Bytes that are asked for by kept_req."""
+    """Bytes of kept weights that are asked for."""
 
     at: int
     size: int
@@ -80,7 +82,7 @@ def drive_weights(bench: Any) -> None:
     go = now is not None and now.wait <= 0 and not now.asked
     if now is not None and now.wait == 0:
         now.data = bench.ram[now.at : now.at + now.size].tobytes()
-    dut.kept_req_valid.value = int(go)
+    dut.weight_wanted.value = dut.weight_kept.value = int(go)
     if now is not None:
         now.wait -= 1
         dut.weights_addr.value, dut.weights_len.value = now.at, now.size
@@ -91,7 +93,7 @@ def check_weights(bench: Any) -> None:
     """The bytes that arrive are the requested ones, and in time."""
     dut, now = bench.dut, bench.weights
     if not bench.keep:
-        assert not int(dut.kept_valid.value) and not int(dut.kept_req_ready.value)
+        assert not int(dut.kept_valid.value)
         return
     if int(dut.kept_valid.value) and int(dut.kept_ready.value):
         assert now is not None and now.asked, "weights that nobody wants"
@@ -99,7 +101,7 @@ def check_weights(bench: Any) -> None:
         now.got += int(dut.kept_data.value).to_bytes(16, "little")[off : off + count]
     if now is None:
         return
-    if int(dut.kept_req_valid.value) and int(dut.kept_req_ready.value):
+    if int(dut.weight_wanted.value) and int(dut.weight_granted.value):
         now.asked = True
     now.age += now.asked
     assert now.got == now.data[: len(now.got)], f"other bytes from {now.at} on"
@@ -108,3 +110,31 @@ def check_weights(bench: Any) -> None:
         bench.kept[now.at : now.at + now.size] = False
         bench.weights = None
         bench.met["weights"] += 1
+
+
+def drive_early(bench: Any) -> None:
+    """Weights of the bus come as fast as they can; the loader refuses them for long."""
+    dut = bench.dut
+    if len(bench.early_due) < 64 and bench.ports["unload"].p:
+        data = random.randbytes(random.choice((1, 5, 40, 300, 900)))
+        bench.early.add(data, random.choice((7, 50, len(data))))
+        bench.early_due += data
+    dut.spare_first.value, dut.spare_rows.value = bench.spare
+    bench.early.drive(0.9)
+    if not bench.refuses and random.random() < 0.02:
+        bench.refuses = random.randint(5, 150)
+    bench.refuses -= bench.refuses > 0
+    dut.weight_ready.value = int(not bench.refuses and random.random() < bench.p_take)
+
+
+def check_early(bench: Any) -> None:
+    """They arrive in order, directly or out of the AI RAM."""
+    dut = bench.dut
+    bench.early.sample()
+    assert not int(dut.weight_req_valid.value), "kept weights are requested from the bus"
+    if int(dut.weight_valid.value) and int(dut.weight_ready.value):
+        off, count = int(dut.weight_off.value), int(dut.weight_cnt.value)
+        got = int(dut.weight_data.value).to_bytes(16, "little")[off : off + count]
+        assert got == bench.early_due[:count], "other weights than those of the bus"
+        bench.early_due = bench.early_due[count:]
+        bench.met["stored"] += count > bench.lanes or (bench.lanes == 16 and bench.ahead)

@@ -14,22 +14,42 @@ import numpy as np
 from cocotb.triggers import RisingEdge
 
 from openkpu.layer import airam
+from openkpu.layer.layout import Layout
 from openkpu_tb.core.block_bench import BlockBench
 from openkpu_tb.core.byte_stream import ByteStream
 from openkpu_tb.core.descriptor import layout
 from openkpu_tb.core.packed_ports import PackedView
 from openkpu_tb.simrun import run_bench
 from openkpu_tb.tiers import sizes
-from tb.data_cache.requesters import LEAD, Move, Port, Weights, check_weights, drive_weights
-from tb.map_mover.test_map_mover import MAP, OWNER_BITS, a_shape, packed
+from tb.data_cache.requesters import (
+    LEAD,
+    Move,
+    Port,
+    Weights,
+    check_early,
+    check_weights,
+    drive_early,
+    drive_weights,
+)
+from tb.map_mover.test_map_mover import (
+    BANDS,
+    MAP,
+    OWNER_BITS,
+    a_shape,
+    in_bands,
+    packed,
+    packed_load,
+)
 
 WAYS = ("to the storage", "to the host")
 LARGEST = 40  # rows of a map
 # address of bytes, and their values before and after the load, and whether it writes them
 Snapshot = tuple[int, np.ndarray, np.ndarray, np.ndarray]
 INPUTS = ("stop", "fill_req", "fill_word", "writeback_req", "writeback", "window_req", "window")
-INPUTS += ("load_start", "load_map", "pixel_valid", "pixel_beat", "unload_start", "unload")
-INPUTS += ("kept_req_valid", "kept_req", "kept_ready")
+INPUTS += ("load_start", "load", "pixel_valid", "pixel_beat", "unload_start", "unload")
+INPUTS += ("weight_wanted", "weight_kept", "weight_req", "weight_req_ready", "kept_ready")
+INPUTS += ("early_valid", "early_beat", "weight_ready", "spare")
+SPARE = 4  # rows at the end of the AI RAM in which weights of the bus wait
 INPUTS += ("result_ready", "store_req_ready", "store_ready", "store_done")
 
 
@@ -56,19 +76,27 @@ class Bench(BlockBench):
             "window": (layout("window"), "host_"),
             "unload": (layout("unload", **bits), "unload_"),
             "store_req": (layout("req", OWNER_BITS=OWNER_BITS), "req_"),
-            "kept_req": (layout("req", OWNER_BITS=OWNER_BITS), "weights_"),
+            "weight_req": (layout("req", OWNER_BITS=OWNER_BITS), "weights_"),
             "kept": (layout("kept"), "kept_"),
+            "early_beat": (layout("beat", **sizes), "early_"),
+            "weight_piece": (layout("kept"), "weight_"),
+            "spare": (layout("spare"), "spare_"),
         }
         super().__init__(PackedView(dut, ports))
         self.lanes, self.path = lanes, path
-        self.rows, self.patience = int(dut.ROWS.value), int(dut.PATIENCE.value)
+        self.ahead = int(dut.WEIGHT_AHEAD.value)
+        self.rows = int(dut.ROWS.value) - (SPARE if self.ahead else 0)  # of the other users
+        self.patience = int(dut.PATIENCE.value)
         self.size = 64 * self.rows
-        self.pixels = ByteStream(self.dut, "pixel")
+        self.pixels, self.early = ByteStream(self.dut, "pixel"), ByteStream(self.dut, "early")
+        self.early_due = b""
+        self.refuses = 100  # cycles for which the loader accepts nothing
+        self.spare = self.rows, SPARE
         # A requester of the first rank waits for late ones only; the others wait for their patience
         # and then for late ones of lower rank. A late requester has priority once per period.
-        self.keep = int(dut.KEEP_WEIGHTS.value)  # one more reader, between unload and host
+        self.keep = int(dut.KEEP_WEIGHTS.value)  # one more reader, as for weights that wait
         window, unload, load = self.patience + 2, self.patience + 1, self.patience + 1
-        weights = [self.patience // 2 + 1] if self.keep else []
+        weights = [self.patience // 2 + 1] if self.keep or self.ahead else []
         bounds = {
             "fill": in_a_row(window, unload, *weights),
             "unload": self.patience + in_a_row(window, *weights),
@@ -177,8 +205,11 @@ class Bench(BlockBench):
             self.dut.unload_map.value, self.dut.unload_adr.value = packed(rows, shape), move.address
             self.dut.unload_store.value, self.dut.unload_owner.value = move.store, move.owner
             self.dut.unload_whole.value = 1
+            self.dut.unload_apart.value = Layout(*shape).channel_rows
         else:
-            self.pixels.add(x.tobytes(), random.choice((x.size, 7)))
+            move.band = random.choice([0, *(lines for lines in BANDS if lines < shape[1])])
+            sent = b"".join(part.tobytes() for part in in_bands(x, move.band))
+            self.pixels.add(sent, random.choice((x.size, 7)))
         self.moves[name] = move
 
     def _drive_moves(self) -> None:
@@ -190,8 +221,10 @@ class Bench(BlockBench):
             begun = move if move is not None and move.wait == 0 else None
             getattr(dut, f"{name}_start").value = int(begun is not None)
             if name == "load":
-                some = random.getrandbits(len(dut.load_map))
-                dut.load_map.value = packed(begun.base, begun.shape) if begun else some
+                some = random.getrandbits(len(dut.load))
+                # stable until it is done
+                now = move if move is not None and move.wait <= 0 else None
+                dut.load.value = packed_load(now.base, now.shape, now.band) if now else some
             elif move is None:
                 dut.unload_map.value = random.getrandbits(44)
                 dut.unload_store.value = random.getrandbits(1)
@@ -270,6 +303,10 @@ class Bench(BlockBench):
     def _check_moves(self) -> None:
         for name, move in self.moves.items():
             done = bool(int(getattr(self.dut, f"{name}_done").value))
+            band = name == "load" and bool(int(self.dut.load_band.value))
+            assert not band or (move is not None and move.running), "a band of nothing"
+            if move is not None:
+                move.bands += band
             assert not done or (move is not None and move.running), f"{name}_done of nothing"
             if move is None or not move.running:
                 continue
@@ -287,6 +324,7 @@ class Bench(BlockBench):
         self.moves[name] = None
         if name == "load":
             assert not self.pixels.words, "done before all pixels are taken"
+            assert move.bands == len(in_bands(move.data, move.band)), "bands that were reported"
             self.ram[self.flux] = self.new[self.flux]
             self.flux[:] = False
             self.met["load"] += 1
@@ -305,12 +343,14 @@ class Bench(BlockBench):
         self._drive_requests()
         self._drive_moves()
         drive_weights(self)
+        drive_early(self)
         await RisingEdge(self.dut.clk)
         self.pixels.sample()
         self._check_requests()
         self._check_streams()
         self._check_moves()
         check_weights(self)
+        check_early(self)
 
     async def fill_all(self) -> None:
         """Known contents, through the write-back port."""
@@ -352,6 +392,7 @@ class Bench(BlockBench):
         self.pixels.words, self.pixels.on = [], False
         self.held.clear()
         self.weights = None
+        self.early.words, self.early.on, self.early_due = [], False, b""
         self.kept = self.flux.copy()  # unspecified: not written until they are read
         for name in ("load", "unload"):
             self.ports[name].p = 0.0
@@ -361,7 +402,12 @@ class Bench(BlockBench):
         """No new requests; run until everything that was begun is done."""
         for port in self.ports.values():
             port.p = 0.0
-        while any(self.moves.values()) or self.weights or any(p.asks for p in self.ports.values()):
+        while (
+            any(self.moves.values())
+            or self.weights
+            or self.early_due
+            or any(p.asks for p in self.ports.values())
+        ):
             await self.step()
         await self.steps(5)
 
@@ -395,6 +441,7 @@ async def all_at_once(dut) -> None:
         assert all(port.grants for port in bench.ports.values()), "somebody was never served"
         met += bench.met
         assert bench.met["weights"] or not bench.keep
+        assert bench.met["stored"] or not bench.ahead
     wanted = ["load", *WAYS, "all at once", "load late", "unload late", "host late"]
     wanted += ["host writes", "host reads", "beside a map", "fill saw old", "fill saw new"]
     missing = [name for name in wanted if not met[name]]
@@ -430,17 +477,18 @@ async def stop_any_time(dut) -> None:
 
 
 @sizes(
-    "sim bus path rows patience keep narrow",
-    test="icarus-32-64-64-4-1-0 verilator-32-16-64-8-0-1",
-    check="verilator-64-32-128-8-1-0",
-    nightly="icarus-128-128-128-8-1-0 icarus-32-16-128-8-0-0 icarus-32-16-64-4-0-1 "
-    "verilator-128-16-128-4-1-0 verilator-32-64-128-8-0-0",
+    "sim bus path rows patience keep narrow ahead",
+    test="icarus-32-64-64-4-1-0-1 verilator-32-16-64-8-0-1-0",
+    check="verilator-64-32-128-8-1-0-0 verilator-64-64-68-8-1-0-1 icarus-32-16-64-4-0-1-1",
+    nightly="icarus-128-128-128-8-1-0-1 icarus-32-16-128-8-0-0-0 "
+    "verilator-128-16-128-4-1-0-0 verilator-32-64-128-8-0-0-1",
 )
 def test_data_cache(
-    sim: str, bus: int, path: int, rows: int, patience: int, keep: int, narrow: int
+    sim: str, bus: int, path: int, rows: int, patience: int, keep: int, narrow: int, ahead: int
 ) -> None:
     sources = ["rtl/cache/*.v", "rtl/lib/byte_*.v", "rtl/lib/ram_*.v", "rtl/lib/fifo_sync.v"]
     params = {"AHB_W": bus, "PATH": path, "ROWS": rows, "PATIENCE": patience}
     params |= {"KEEP_WEIGHTS": 1} if keep else {}
+    params |= {"WEIGHT_AHEAD": 1} if ahead else {}
     params |= {"NARROW": 1, "READ": 3} if narrow else {}
     run_bench(sim, "data_cache", sources, "tb.data_cache.test_data_cache", params=params)

@@ -24,7 +24,7 @@ def lists(config: configs.Config, count: int) -> list[tuple[Any, np.ndarray]]:
     while len(found) < count:
         kinds = [str(kind) for kind in rng.choice(KINDS, 16, p=(0.35, 0.05, 0.05, 0.3, 0.25))]
         shape = tuple(int(rng.integers(1, n)) for n in (9, 14, 70))
-        limits = Limits(channels=10, size=16)
+        limits = Limits(channels=10, size=16, dilation=config.dilation)
         try:
             network, image = random_list(
                 rng, kinds, shape, limits=limits, ram_rows=config.ai_ram_rows, strides=0.6

@@ -19,6 +19,8 @@ from openkpu_tb.core.pipeline_bench import join_words, start_clock
 from openkpu_tb.simrun import SIMS, run_bench
 
 ORDER = (0, 3, 1, 2)  # list, pixel, bias, weight
+YIELDS = (0, 1, 2, 3)  # ... where pixels had their turn
+PIXEL = 3
 STORE = 4
 OWNER = 11  # bits
 LAST_BLOCK = (1 << 22) - 1
@@ -44,6 +46,8 @@ class Reference:
         self.chosen: Burst | None = None
         self.wrote_last = True  # after reset reads go first
         self.short = False  # the burst before had one beat
+        self.pixels_last = False  # the last read was one of pixels
+        self.order = ORDER  # of the channels that propose in this cycle
 
     def outputs(self, now: dict, reads: dict[int, Burst], store: Burst | None) -> dict:
         """What the module says in this cycle."""
@@ -65,7 +69,7 @@ class Reference:
             if store and (not self.wrote_last or not reads):
                 winner = store
             elif reads:
-                winner = next(reads[chan] for chan in ORDER if chan in reads)
+                winner = next(reads[chan] for chan in self.order if chan in reads)
         return {
             "winner": winner,
             "valid": given,
@@ -74,14 +78,21 @@ class Reference:
             "dropped": bool(now["hold"]),  # what is taken now, too
         }
 
-    def step(self, said: dict) -> None:
+    def next_order(self, share: int) -> tuple[int, ...]:
+        """Order of the channels that ask for the next cycle: with ``share`` pixels take turns."""
+        return YIELDS if share and self.pixels_last else ORDER
+
+    def step(self, said: dict, share: int) -> None:
         """The cycle is over."""
+        self.order = self.next_order(share)
         if said["gone"]:
             self.chosen = None
         if said["winner"]:
             self.chosen = said["winner"]
             self.wrote_last = said["winner"].chan == STORE
             self.short = said["winner"].beats == 1
+            if said["winner"].chan != STORE:
+                self.pixels_last = said["winner"].chan == PIXEL
         if said["dropped"]:
             self.chosen = None
 
@@ -124,7 +135,9 @@ class Bench:
         cmd = sum(fields[name] << low for name, (low, _) in self.cmd.items())
         return int(burst.wrap) << self.cmd_bits | cmd
 
-    def propose(self, chance: dict[str, float]) -> tuple[dict[int, Burst], Burst | None]:
+    def propose(
+        self, chance: dict[str, float], order: tuple[int, ...] = ORDER
+    ) -> tuple[dict[int, Burst], Burst | None]:
         """Drive the proposals of all channels, noise where there is none; those that there are."""
         dut, all_reads = self.dut, [self.burst(chan, chance["one"]) for chan in range(4)]
         want, self.want = self.want, [random.random() < chance["want"] for _ in range(4)]
@@ -134,14 +147,15 @@ class Bench:
         dut.store_want.value, dut.store_burst.value = int(stores), self.packed(store)
         reads = {chan: all_reads[chan] for chan in range(4) if want[chan]}
         # the burst of the channel whose turn it is, noise when there is none
-        turn = next((chan for chan in ORDER if chan in reads), 0)
+        turn = next((chan for chan in order if chan in reads), 0)
         dut.rd_burst.value = self.packed(all_reads[turn])
         return reads, store if stores else None
 
     def situation(self, chance: dict[str, float]) -> dict:
         """Drive everything else."""
         dut = self.dut
-        flags = {n: int(random.random() < chance[n]) for n in ("hold", "refuse_hold", "ready")}
+        names = ("hold", "refuse_hold", "ready", "share")
+        flags = {n: int(random.random() < chance[n]) for n in names}
         failing = sum((random.random() < chance["fail"]) << chan for chan in range(5))
         windows = {}
         for name in ("read", "write"):
@@ -152,6 +166,7 @@ class Bench:
             for name, (low, _) in self.guard.items()
         )
         dut.hold.value, dut.refuse_hold.value = flags["hold"], flags["refuse_hold"]
+        dut.share.value = flags["share"]
         dut.cmd_ready.value, dut.failing.value, dut.guard.value = flags["ready"], failing, guard
         return {**flags, "failing": failing, **windows}
 
@@ -159,8 +174,10 @@ class Bench:
 async def check(bench: Bench, cycles: int) -> dict[str, int]:
     """Compare every cycle from a reset on; how often each thing happened."""
     dut, model = bench.dut, Reference()
-    seen: dict[str, int] = dict.fromkeys(("given", "refused", "failed", "held", "behind"), 0)
-    bench.situation({"hold": 0, "refuse_hold": 0, "ready": 0, "fail": 0})
+    seen: dict[str, int] = dict.fromkeys(
+        ("given", "refused", "failed", "held", "behind", "yielded"), 0
+    )
+    bench.situation({"hold": 0, "refuse_hold": 0, "ready": 0, "share": 0, "fail": 0})
     bench.propose({"want": 0, "store": 0, "one": 0})
     dut.rst.value = 1
     await ClockCycles(dut.clk, 2)
@@ -170,15 +187,18 @@ async def check(bench: Bench, cycles: int) -> dict[str, int]:
         if cycle % 64 == 0:  # another mix
             chance = {n: random.choice((0.1, 0.5, 0.9)) for n in ("want", "store", "one", "ready")}
             chance |= {n: random.choice((0.0, 0.1, 0.3)) for n in ("hold", "refuse_hold", "fail")}
+            chance["share"] = random.choice((0.0, 0.5, 1.0))
         now = bench.situation(chance)
-        reads, store = bench.propose(chance)
+        reads, store = bench.propose(chance, model.order)
         await ReadOnly()
         said, burst = model.outputs(now, reads, store), model.chosen
         winner, when = said["winner"], f"cycle {cycle}"
         taken = int(dut.rd_take.value), int(dut.store_take.value)
         stores = winner is not None and winner.chan == STORE
         assert taken == (winner is not None and not stores, stores), f"{when}: {winner}"
-        following = [chan for chan in ORDER if bench.want[chan]]
+        order = model.next_order(now["share"])
+        following = [chan for chan in order if bench.want[chan]]
+        seen["yielded"] += following[:1] != [chan for chan in ORDER if bench.want[chan]][:1]
         assert not following or int(dut.rd_next_sel.value) == following[0], when
         assert int(dut.chosen.value) == (burst is not None), when
         assert int(dut.cmd_valid.value) == said["valid"], f"{when}: {burst}, {now}"
@@ -192,7 +212,7 @@ async def check(bench: Bench, cycles: int) -> dict[str, int]:
             seen["held"] += now["hold"]
             seen["behind"] += winner is not None
         await RisingEdge(dut.clk)
-        model.step(said)
+        model.step(said, now["share"])
         if now["hold"]:  # what is asked for meanwhile is forgotten
             bench.want = [False] * 4
     return seen
@@ -205,7 +225,7 @@ async def every_cycle(dut) -> None:
     total = Counter()
     for _ in range(3):
         total += Counter(await check(bench, 512))
-    assert len(total) == 5 and min(total.values()) >= 4, total
+    assert len(total) == 6 and min(total.values()) >= 4, total
 
 
 @pytest.mark.tier(check=["verilator-32", "icarus-128"])

@@ -9,7 +9,15 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from openkpu.arithmetic import fp16
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import POOL_STRIDE
-from openkpu.layer.argument import ERROR_CODES, FIELDS, PARA_SIZE_MAX, LayerArg, LayerError
+from openkpu.layer.argument import (
+    ERROR_CODES,
+    FIELDS,
+    MOST_DILATED_POOL,
+    MOST_DILATION,
+    PARA_SIZE_MAX,
+    LayerArg,
+    LayerError,
+)
 from openkpu.layer.decoded import FC, Sizes
 from openkpu.layer.layout import ROW_BYTES
 from openkpu.layer.pool_layer import pool_layer
@@ -55,6 +63,7 @@ class Case:
             fp16_lanes=floats,
             keeps=keeps,
             sums=sums,
+            dilation=dilation,
             ram_rows=sizes.ram_rows,
             weight_bits=sizes.weight_bits,
             bus_bytes=BUS_BYTES,
@@ -261,6 +270,8 @@ def legal(sizes: Sizes) -> Case:
             near = max(0, min(32767, arg.image_src_addr - before))
             other = random.choice((near, random.randrange(sizes.ram_rows)))
             arg = arg.replace(elementwise=1, image_src2_addr=other)
+        if kernel == 3 and pool <= MOST_DILATED_POOL and not arg.elementwise:
+            arg = arg.replace(dilation=random.choice((1, random.randint(1, dilation), dilation)))
         if not side["eight_bit"]:
             arg = arg.replace(w_xor=0)
         if not (depthwise or fc or pool) and random.getrandbits(1):  # four planes a channel
@@ -341,6 +352,12 @@ def spoil(case: Case) -> Case:
             apart = random.choice((own - 1, own, own + 1, (1 << 14) - 1, 1 << 14))
             arg = arg.replace(**{name: 1, field: min(32767, max(0, apart))})
             continue
+        if random.random() < 0.1:  # of a layer that excludes dilation, or beyond the device's
+            pools = {"pool_type": random.choice((4, 5, 9))}
+            beside = random.choice(({}, pools, pools, {"kernel_type": random.choice((0, 2))}))
+            far = random.choice((2, MOST_DILATION, dilation, min(8, dilation + 1)))
+            arg = arg.replace(dilation=far, **beside)
+            continue
         change = random.randrange(30)
         if (
             change > 27
@@ -373,19 +390,21 @@ case_rows = 32768  # AI RAM rows of the device under test
 floats = 0  # it has lanes for products of float16
 keeps = True  # it has a way for weights from the AI RAM
 sums = True  # they may leave as 32 bits
+dilation = 1  # the largest
 
 
 class Bench(BlockBench):
     inputs = "drop", "w_valid", "w_data", "d_ready", *SIDE
 
     def __init__(self, dut) -> None:
-        global case_rows, floats, keeps, sums
+        global case_rows, floats, keeps, sums, dilation
         super().__init__(dut)
         names = ("N_Y", "N_Z", "TILE_ROWS", "WBUF_ROWS", "AI_RAM_ROWS", "WEIGHT_BITS", "TILE_WORD")
         flat = bool(int(dut.FLAT_MAPS.value))
         self.sizes = Sizes(*(int(getattr(dut, name).value) for name in names), flat=flat)
         case_rows, floats = self.sizes.ram_rows, int(dut.FP16.value)
         keeps, sums = bool(int(dut.KEEP_WEIGHTS.value)), bool(int(dut.OUT32.value))
+        dilation = int(dut.DILATION.value)
         # rows of the input map of the layer that was last marked first; None: not known
         self.place: tuple[int, int] | None = None
 

@@ -3,6 +3,7 @@
 
 import random
 from collections import deque
+from itertools import accumulate
 
 import numpy as np
 from cocotb.triggers import RisingEdge
@@ -21,6 +22,8 @@ from openkpu_tb.tiers import sizes
 ROWS = 2048
 START = 16  # cycles from a start to the first word, and from the last one to the end
 MAP = layout("map")
+LOAD = layout("load", MAP_BITS=sum(width for _, width in MAP.values()))
+BANDS = 1, 2, 4, 8  # lines of a band
 OWNER_BITS = sum(width for _, width in layout("owner").values())
 SHAPES = [  # channels, height, width: every layout, and the borders between them
     *((1, 1, 1), (3, 5, 4), (9, 3, 16), (5, 4, 17), (2, 3, 32), (3, 2, 33), (2, 3, 63)),
@@ -45,10 +48,22 @@ def packed(base: int, shape: Shape) -> int:
     return join_fields(MAP, {"base": base, **sizes})
 
 
+def packed_load(base: int, shape: Shape, band: int = 0) -> int:
+    """A load of fields.toml; its groups of channels follow each other."""
+    apart = Layout(*shape).channel_rows
+    return join_fields(LOAD, {"map": packed(base, shape), "apart": apart, "band": band})
+
+
+def in_bands(x: np.ndarray, band: int) -> list[np.ndarray]:
+    """The bands of a map: lines of all channels."""
+    band = band or x.shape[1]
+    return [x[:, at : at + band] for at in range(0, x.shape[1], band)]
+
+
 class Bench(BlockBench):
     """AI RAM, store channel and pixel stream around the module, a cycle at a time."""
 
-    inputs = "stop", "load_start", "load_map", "pixel_valid", "pixel_beat", "load_gnt"
+    inputs = "stop", "load_start", "load", "pixel_valid", "pixel_beat", "load_gnt"
     inputs += *(f"unload_{name}" for name in UNLOAD), "result_ready", "store_req_ready"
     inputs += "store_ready", "store_done"
 
@@ -75,6 +90,8 @@ class Bench(BlockBench):
         self.requests: list[tuple[int, int, int]] = []  # address, bytes, owner
         self.words: dict[str, list[int]] = {"result": [], "store": []}
         self.done = {"load": 0, "unload": 0}
+        self.bands = 0  # that were reported
+        self.arrived: list[int] = []  # bytes of the AI RAM that were written, after each cycle
         self.store_due = -1  # cycles until the request is answered as finished
 
     async def step(self, p: float = 0.6) -> None:
@@ -100,9 +117,12 @@ class Bench(BlockBench):
         if granted and self.path <= 64:
             row = int(dut.unload_word.value) * path // 64
             assert row not in self.unwritten, "a row is read that is written"
+        self.bands += int(dut.load_band.value)
+        self.arrived.append(self.arrived[-1] if self.arrived else 0)
         if on["load_req"] and on["load_gnt"]:
             at, be = int(dut.load_word.value) * path, int(dut.load_be.value)
             bits = str(dut.load_data.value)
+            self.arrived[-1] += be.bit_count()
             for i in range(path):
                 if be >> i & 1:
                     self.ram[at + i] = int(bits[8 * (path - 1 - i) : 8 * (path - i)], 2)
@@ -116,9 +136,13 @@ class Bench(BlockBench):
         for name in self.done:
             self.done[name] += int(getattr(dut, f"{name}_done").value)
 
-    async def start(self, name: str, base: int, shape: Shape) -> None:
-        """A start pulse; the map of an unload is stable some cycles before it."""
-        getattr(self.dut, f"{name}_map").value = packed(base, shape)
+    async def start(self, name: str, base: int, shape: Shape, band: int = 0) -> None:
+        """A start pulse; the map is stable some cycles before it. A map to load comes in bands of
+        so many lines."""
+        if name == "load":
+            self.dut.load.value = packed_load(base, shape, band)
+        else:
+            self.dut.unload_map.value = packed(base, shape)
         await self.steps(3)
         await self.pulse(**{f"{name}_start": 1})
 
@@ -126,24 +150,31 @@ class Bench(BlockBench):
         """Run until the load or the unload is done."""
         await self.run_until(lambda: self.done[name], limit)
 
-    async def load(self, shape: Shape, base: int, p: float) -> int:
-        """Load a random map; no other byte changes. Cycles from its start to its end."""
+    async def load(self, shape: Shape, base: int, p: float, band: int = 0) -> int:
+        """Load a random map; no other byte changes. Each band is reported in the cycle after its
+        last byte was written. Cycles from the start to the end."""
         self.clear()
         x = np.frombuffer(random.randbytes(int(np.prod(shape))), dtype=np.uint8).reshape(shape)
         want = self.ram.copy()
         airam.pack_map(want, base, x)
-        await self.start("load", base, shape)
-        self.pixels.add(x.tobytes(), x.size if p == 1.0 else random.choice((x.size, 7, 64)))
+        await self.start("load", base, shape, band)
+        parts = in_bands(x, band)
+        data = b"".join(part.tobytes() for part in parts)
+        self.pixels.add(data, x.size if p == 1.0 else random.choice((x.size, 7, 64)))
         self.first = self.pixels.words[0][2]  # bytes of the first bus word
+        sizes = list(accumulate(part.size for part in parts))
 
         def over() -> int:
             again = bool(self.pixels.words) and random.random() < 0.2  # while it is busy: no start
             self.dut.load_start.value = int(again)
-            self.dut.load_map.value = packed(random.randrange(ROWS), a_shape())
+            before = self.arrived[-2] if len(self.arrived) > 1 else 0
+            there = sum(size <= before for size in sizes)
+            assert self.bands == there, f"{self.bands} bands, {there} have arrived"
             return self.done["load"]
 
         cycles = await self.run_until(over, 200 + 10 * x.size, p)
-        assert (self.ram == want).all(), f"{shape} at row {base}"
+        assert self.bands == len(parts) and self.arrived[-1] == x.size
+        assert (self.ram == want).all(), f"{shape} at row {base}, bands of {band}"
         assert not self.requests and not self.done["unload"]
         return cycles
 
@@ -189,6 +220,21 @@ async def load(bench: Bench) -> None:
 
 
 @block_test(Bench)
+async def load_in_bands(bench: Bench) -> None:
+    """Lines come in bands, each with all channels: channels that share a row, one and several
+    groups of them, a last band of any number of lines, maps of any width."""
+    fixed = [(1, 9, 64), (5, 3, 130), (9, 17, 7), (4, 16, 16), (6, 5, 17), (2, 8, 32), (3, 12, 33)]
+    shapes = [*fixed, *(a_shape() for _ in range(24))]
+    for turn, (channels, height, width) in enumerate(shapes):
+        band = BANDS[turn % 4]
+        height = height if height > band else band + random.randint(1, 9)
+        p = random.choice((0.6, 1.0))
+        await bench.load((channels, height, width), random.randrange(ROWS // 2), p, band)
+    for band in (0, 2):  # whatever the band before was
+        await bench.load((5, 3, 20), random.randrange(ROWS // 2), 0.8, band)
+
+
+@block_test(Bench)
 async def unload(bench: Bench) -> None:
     """To the storage and to the host, in every layout, as bytes and as words of four planes."""
     for turn, shape in enumerate([*SHAPES, *(a_shape() for _ in range(8))]):
@@ -208,6 +254,9 @@ async def full_rate(bench: Bench) -> None:
         cycles = await bench.load(shape, 10, 1.0)
         most = pieces_of(shape, bench.lanes, bench.first, 16) if bench.narrow else pieces
         assert cycles <= most + START, f"{shape}: {cycles} cycles for {most} pieces of lines"
+        band = next((lines for lines in reversed(BANDS) if lines < shape[1]), 0)
+        cycles = await bench.load(shape, 10, 1.0, band)
+        assert cycles <= most + START + 1, f"{shape}: {cycles} cycles in bands of {band}"
         cycles = await bench.unload(shape, 10, 1, False, 1.0)
         most = pieces_of(shape, bench.lanes, bench.lanes, 16) if bench.narrow else pieces
         assert cycles <= most + START, f"{shape}: {cycles} cycles for {most} pieces of lines"

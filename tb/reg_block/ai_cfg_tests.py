@@ -265,6 +265,30 @@ async def windows(bench: Bench, dut) -> None:
 
 
 @block_test(Bench)
+async def spare_rows(bench: Bench, dut) -> None:
+    """Rows of the AI RAM are stored, others are refused; a device without a ring stores none."""
+    most, held = int(dut.SPARE_MOST.value), 0
+    top = min(most, 0x7FFF)
+    rows = [(0, 1), (0, top), (most - 1, 1), (3, most - 3), (5, most - 4), (most, 1), (0, most + 1)]
+    rows += [(most, 0), (0x7FFF, 0), (1, 0x8000), (0, 0x8000), (0x7FFF, 0xFFFF)]
+    rows += [(random.randrange(1 << 15), random.randrange(1 << 16)) for _ in range(20)]
+    for first, count in rows:
+        if not 0 <= first <= 0x7FFF or count < 0:
+            continue
+        await bench.write(R.AI_SPARE_ROWS, count << 16 | first)
+        if most and count and (count > 0x7FFF or first + count > most):
+            await bench.error(Err.BAD_CONFIG)
+        elif most:
+            held = count << 16 | first
+        assert await bench.read(R.AI_SPARE_ROWS) == held, (first, count)
+        assert await bench.read(R.AI_ERR_CODE) == 0
+        given = (held >> 16) << 15 | held & 0x7FFF
+        assert int(dut.cfg_spare.value) == given
+    await bench.write(R.AI_CTRL, 2)
+    assert await bench.read(R.AI_SPARE_ROWS) == held, "a soft reset keeps the configuration"
+
+
+@block_test(Bench)
 async def set_and_clear(bench: Bench, dut) -> None:
     """An event in the cycle of its clear is kept."""
     for event, addr, clear in (

@@ -77,6 +77,7 @@ class Bench:
             int(getattr(dut, name).value) for name in names
         )
         flat = bool(int(dut.FLAT_MAPS.value))
+        self.dilation = int(dut.DILATION.value)
         self.sizes = Sizes(n_y, n_z, tile_rows, wbuf_rows, tile_word=min(64, tile_w), flat=flat)
         self.array = Array(n_y, n_z, min(64, tile_w), tile_w > 64, planes != 0, self.share)
         self.par_rows = 2048 // n_z

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import POOL_STRIDE
-from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.argument import MOST_DILATED_POOL, LayerArg, LayerError
 from openkpu.layer.decoded import DWROW, FC, Sizes
 from openkpu_tb.core.descriptor import describe_layer, flattened, may_be_flat, stripes
 from tb.sequencer.reference import ROW, Array, Nest
@@ -43,8 +43,9 @@ def work(d: dict[str, int], array: Array) -> int:
 class Maker:
     """Layers that fit a device of ``sizes``."""
 
-    def __init__(self, array: Array, sizes: Sizes) -> None:
-        self.array, self.sizes = array, sizes
+    def __init__(self, array: Array, sizes: Sizes, dilation: int = 1) -> None:
+        """``dilation``: the largest of the device."""
+        self.array, self.sizes, self.dilation = array, sizes, dilation
         self.budget = 400  # issues of a layer
 
     def fits(self, d: dict[str, int]) -> bool:
@@ -63,12 +64,14 @@ class Maker:
         pool: int = 0,
         depthwise: bool = False,
         fc: bool = False,
+        dilation: int = 1,
         dst: int | None = None,
         first: bool = False,
         **changes: int,
     ) -> Layer:
         """The layer of these sizes; ``changes`` of its descriptor: held, b."""
         flags = {"kernel": kernel, "pool": pool, "depthwise": depthwise, "fc": fc}
+        flags["dilation"] = dilation
         arg = LayerArg.make(c, h, w, o, **flags)
         # where the output lies matters to pairs of lines; it need not be apart from the input here
         arg = arg.replace(image_dst_addr=random.randrange(1000) if dst is None else dst)
@@ -80,7 +83,7 @@ class Maker:
         name = f"mode {d['mode']} {arg.in_shape} -> {arg.out_shape} kernel {arg.kernel} "
         name += f"element-wise {d['ew']} op {d['ewop']} one {d['one']} "
         name += f"pool {arg.pool_type} block {d['b']} held {d['held']} dst {d['dst']} "
-        name += f"out32 {d['out32']}"
+        name += f"out32 {d['out32']} dilation {arg.dilation}"
         return Layer(name, d, Nest(d, self.array))
 
     def draw(self, kind: str, pool: int, *, first: bool = False) -> Layer:
@@ -98,12 +101,16 @@ class Maker:
                 h, w = _number(8), _number(8)
             try:
                 words = int(kind in ("taps", "chan") and not pool and random.random() < 0.4)
-                arg = LayerArg.make(c, h, w, o, kernel=kernel, pool=pool, out32=words, **flags)
+                far = kernel == 3 and kind != "rows" and pool <= MOST_DILATED_POOL
+                far = far and (kind != "stripes" or pool) and random.random() < 0.5
+                far = random.randint(1, self.dilation) if far else 1
+                fields = {"kernel": kernel, "pool": pool, "out32": words, "dilation": far}
+                arg = LayerArg.make(c, h, w, o, **fields, **flags)
             except LayerError:
                 continue
             arg = arg.replace(image_dst_addr=random.randrange(1000))
             arg = arg.replace(ew_op=random.randrange(4), ew_one=random.getrandbits(1))
-            if flags["depthwise"] and kernel == 3:
+            if flags["depthwise"] and kernel == 3 and arg.dilation == 1:
                 arg = arg.replace(elementwise=int(random.random() < 0.4))
             d = describe_layer(arg, self.sizes, first=first)
             if self.sizes.flat and may_be_flat(d) and random.getrandbits(1):
@@ -137,6 +144,21 @@ class Maker:
         made += [{**conv, "w": w, "h": 9, "kernel": 3, "pool": p} for p in (5, 6) for w in (33, 34)]
         made += [{**conv, "w": 63, "h": h, "kernel": 3, "pool": 7} for h in (13, 17)]
         made += [{**conv, "w": 9, "h": 13, "kernel": 1, "pool": p} for p in (3, 7)]
+        # the edges of dilated layers: within a stripe, over two, wider than the map
+        for far in sorted({2, 3, self.dilation} & set(range(2, self.dilation + 1))):
+            sides = [
+                (1, 1),
+                (far, far),
+                (2 * far + 1, 17),
+                (9, 33),
+                (2, 64),
+                (3, 62 + far),
+                (3, 65),
+            ]
+            made += [{**conv, "h": h, "w": w, "kernel": 3, "dilation": far} for h, w in sides]
+            pooled = {"c": 3, "o": 3, "h": 9, "kernel": 3, "dilation": far, "pool": 1}
+            made += [{**pooled, "w": w, "depthwise": dw} for w in (13, 34) for dw in (False, True)]
+            made.append({**pooled, "w": 20, "pool": 0, "depthwise": True})
         # channels at a whole number of nines; several blocks, the last one smaller
         made += [{**conv, "c": c} for c in (1, 9, 10, 18)]
         some = {"c": 11, "h": 3, "w": 18, "o": 4 * n_z + 1, "b": 2}

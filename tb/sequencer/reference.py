@@ -98,7 +98,8 @@ class Piece:
             if pixel is None:
                 continue
             y, x = pixel
-            meets = True, x == 0, x == d["w"] - 1, y == 0, y == d["h"] - 1
+            far = d["dil"] + 1  # lines and columns of padding
+            meets = True, x < far, x >= d["w"] - far, y < far, y >= d["h"] - far
             if d["ew"]:  # the first row of the window is the pad value; with one map the last, too
                 meets = True, False, False, True, bool(d["one"])
             for name, met in zip(found, meets, strict=True):

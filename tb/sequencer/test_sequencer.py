@@ -23,7 +23,7 @@ async def begin(dut) -> tuple[Bench, Maker]:
     """The device after a reset, and layers for it."""
     bench = Bench(dut)
     await bench.reset()
-    return bench, Maker(bench.array, bench.sizes)
+    return bench, Maker(bench.array, bench.sizes, bench.dilation)
 
 
 def hold(bench: Bench, names: Iterable[str]) -> None:
@@ -287,4 +287,5 @@ def test_sequencer(
     params |= {"WBUF_ROWS": wbuf_rows, "POST_SHARE": share}
     params |= {"FLAT_MAPS": 1} if n_y * n_z >= 16 and tile_w >= 16 else {}
     params |= {"SUM_PLANES": planes} if planes else {}
+    params |= {"DILATION": 8} if share == 1 else {}
     run_bench(sim, "sequencer", FILES, "tb.sequencer.test_sequencer", params=params)

@@ -32,7 +32,9 @@ def _window_of(d: dict[str, int], maps: Maps) -> list[tuple[int, np.ndarray, int
     if d["ew"]:
         banks = [(bank, maps[0], 0, 0) for bank in (3, 4, 5)]
         return banks + [(bank, second, 0, 0) for second in maps[1:] for bank in (6, 7, 8)]
-    return [(t, maps[0], t // 3 - 1, t % 3 - 1) for t in (range(9) if d["k3"] else (4,))]
+    far = d["dil"] + 1
+    taps = range(9) if d["k3"] else (4,)
+    return [(t, maps[0], (t // 3 - 1) * far, (t % 3 - 1) * far) for t in taps]
 
 
 def _taps(maps: Maps, d: dict[str, int], stripe, chan: int) -> np.ndarray:
@@ -101,7 +103,8 @@ def entries(maps: Maps, d: dict[str, int]) -> Iterator[np.ndarray]:
 
 
 def reads(d: dict[str, int], word: int = 64) -> int:
-    """AI RAM reads when each word that holds a pixel in use is read once for each pass.
+    """AI RAM reads when each word that holds a pixel in use is read once for each pass, of a
+    dilated layer once for each tap row.
 
     ``word``: its bytes.
     """
@@ -112,7 +115,7 @@ def reads(d: dict[str, int], word: int = 64) -> int:
         return both * d["h"] * sum(ceil_div((chans - 1) * pitch + d["w"], word) for chans in groups)
     if d["mode"] == FC:
         return (1 if d["held"] else d["g"]) * d["c"] * d["h"] * ceil_div(d["w"], word)
-    reach = int(d["mode"] == TAPS and d["k3"] and not d["ew"])
+    reach = (d["dil"] + 1) * int(d["mode"] == TAPS and d["k3"] and not d["ew"])
     total = 0
     for gx, gy, width, lines in stripes(d):
         if d["flat"]:
@@ -121,8 +124,9 @@ def reads(d: dict[str, int], word: int = 64) -> int:
             cut = (begins - gx) // word != (width - 1) // word
             total += last - first + 1 + int(cut)
             continue
-        ys = {((gy + n) << d["stl"]) + k for n in range(lines) for k in range(-reach, reach + 1)}
-        ys = {y for y in ys if 0 <= y < d["h"]}
+        rows = (-reach, 0, reach) if reach else (0,)
+        used = [((gy + n) << d["stl"]) + k for n in range(lines) for k in rows]
+        ys = [y for y in (used if d["dil"] else set(used)) if 0 <= y < d["h"]]
         low = max(0, (gx << d["stl"]) + d["ph"] - reach)
         high = min(d["w"] - 1, ((gx + width - 1) << d["stl"]) + d["ph"] + reach)
         total += len(ys) * (high // word - low // word + 1)

@@ -11,6 +11,7 @@ from collections import deque
 import numpy as np
 from cocotb.triggers import ClockCycles, RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.decoded import DWROW, FC, Sizes
@@ -98,6 +99,7 @@ class Bench(BlockBench):
     def __init__(self, dut) -> None:
         super().__init__(dut)
         self.flat = bool(int(dut.FLAT_MAPS.value))
+        self.dilation = int(dut.DILATION.value)
         self.sizes = Sizes(tile_rows=int(dut.TILE_ROWS.value), wbuf_rows=256, flat=self.flat)
         self.freed = 0
         self.modulo = 1 << len(dut.tile_filled)
@@ -122,13 +124,14 @@ class Bench(BlockBench):
         hoard: bool = False,
         single: bool = False,
         p_line: float = 0.0,
+        at_once: int = 1,
         flat: bool = False,
     ) -> None:
         """Run the fill of a layer with random input; check every entry twice. Bounded.
 
         ``hoard``: nothing is released until the fill has come to a stop, then some entries, with
-        ``single`` one, until it stops again. ``p_line``: lines of the map, which is wider than 32
-        pixels, come one by one with this chance in a cycle.
+        ``single`` one, until it stops again. ``p_line``: lines of the map come with this chance in
+        a cycle, so many at once.
         """
         dut, rng = self.dut, np.random.default_rng(random.getrandbits(32))
         arg = arg.replace(in_xor=random.getrandbits(1))
@@ -188,11 +191,13 @@ class Bench(BlockBench):
             for entry, word in now:
                 self.read(begin + entry, word)
             if there < d["h"] and random.random() < p_line:
-                for chan in range(d["c"]):
-                    at = 64 * (d["src"] + (chan * d["h"] + there) * d["irl"])
-                    ram[at : at + 64 * d["irl"]] = whole[at : at + 64 * d["irl"]]
-                there += 1
-                dut.lines_there.value = there
+                count = min(at_once, d["h"] - there)
+                for group in range(ceil_div(d["c"], 4 >> d["ip"])):  # channels that share rows
+                    at = 64 * (d["src"] + group * d["ics"] + there * d["irl"])
+                    part = slice(at, at + 64 * d["irl"] * count)
+                    ram[part] = whole[part]
+                there += count
+                dut.lines_there.value = LINES if there == d["h"] else there
             dut.fill_gnt.value = int(random.random() < p_gnt)
             await RisingEdge(dut.clk)
             for entry, word in looks:
@@ -240,9 +245,9 @@ class Bench(BlockBench):
             )
 
 
-def make(c, h, w, o, kernel, pool, depthwise, fc=False) -> LayerArg:
+def make(c, h, w, o, kernel, pool, depthwise, fc=False, dilation=1) -> LayerArg:
     src = random.randrange(RAM_ROWS // 4)
-    flags = {"depthwise": bool(depthwise), "fc": fc}
+    flags = {"depthwise": bool(depthwise), "fc": fc, "dilation": dilation}
     return LayerArg.make(c, h, w, o, kernel=kernel, pool=pool, src=src, **flags)
 
 
@@ -291,13 +296,40 @@ async def two_maps(bench: Bench) -> None:
 
 
 @block_test(Bench)
+async def dilated(bench: Bench) -> None:
+    """Every distance with layouts of every kind, maps smaller than it, pools, depthwise; lines that
+    arrive one by one."""
+    for far in range(2, bench.dilation + 1):
+        shapes = [(2, 2 * far + 3, 10), (2, 9, 20), (1, 4 * far, 33), (2, 7, 64), (1, 6, 65 + far)]
+        shapes += [(2, far, 130), (3, far - 1, far - 1), (1, 1, 1), (1, 9, 63 + far), (5, 12, 16)]
+        for shape in shapes:
+            await bench.play(make(*shape, 2, 3, 0, 0, dilation=far), *random.choice(RATES))
+        pool = random.randint(1, 4)
+        await bench.play(make(2, 11, 23, 2, 3, pool, 0, dilation=far), *random.choice(RATES))
+        await bench.play(make(2, 13, 70, 2, 3, pool, 1, dilation=far), *random.choice(RATES))
+        await bench.play(make(3, 9, 19, 3, 3, 0, 1, dilation=far), *random.choice(RATES))
+        await bench.play(make(40, 5, 5, 9, 3, 0, 0, dilation=far), 1.0, 1.0, hoard=True)
+        come = make(2, 2 * far + 2, random.choice((64, 70)), 2, 3, 0, 0, dilation=far)
+        await bench.play(come, *random.choice(RATES), p_line=random.choice((0.5, 0.02)))
+
+
+@block_test(Bench)
 async def lines_that_come(bench: Bench) -> None:
     """Stripes wait for their lines, and for those around them; the last ones for all."""
     cases = [(2, 9, 64, 2, 3, 0, 0), (3, 7, 70, 2, 3, 5, 0), (1, 8, 130, 1, 3, 7, 0)]
     cases += [(2, 8, 40, 2, 1, 0, 0), (2, 6, 65, 2, 3, 8, 0), (2, 4, 64, 2, 3, 0, 1)]
+    # narrow: channels share rows, lines a stripe
+    cases += [(9, 13, 16, 2, 3, 0, 0), (3, 10, 30, 2, 3, 5, 0), (11, 11, 7, 2, 1, 0, 0)]
+    cases += [(20, 9, 14, 9, 1, 7, 0), (5, 12, 28, 2, 1, 0, 0), (4, 17, 8, 2, 3, 1, 0)]
     for case in cases:
-        for p_line in (0.5, 0.02):
-            await bench.play(make(*case), *random.choice(RATES), p_line=p_line)
+        for p_line, at_once in ((0.5, 1), (0.02, 1), (0.1, 4), (0.02, 8)):
+            lines = {"p_line": p_line, "at_once": at_once}
+            await bench.play(make(*case), *random.choice(RATES), **lines)
+    for h, w, o in ((9, 7, 3), (33, 13, 9), (20, 15, 2), (70, 1, 2)):
+        for p_line in (0.3, 0.02):
+            lines = {"p_line": p_line, "at_once": 8}
+            arg = make(20, h, w, o, 1, 0, 0)
+            await bench.play(arg, *random.choice(RATES), **lines, flat=bench.flat)
 
 
 @block_test(Bench)
@@ -338,22 +370,25 @@ async def random_layers(bench: Bench) -> None:
         kernel, pool, depthwise = random.choice((1, 3)), random.randrange(10), random.random() < 0.3
         c, h, w = random.randint(1, 12), random.randint(4, 9), random.randint(4, 80)
         o = c if depthwise else random.randint(1, 4)
-        await bench.play(make(c, h, w, o, kernel, pool, depthwise), *random.choice(RATES))
+        far = random.randint(1, bench.dilation) if kernel == 3 and pool <= 4 else 1
+        arg = make(c, h, w, o, kernel, pool, depthwise, dilation=far)
+        await bench.play(arg, *random.choice(RATES))
 
 
 @sizes(
-    "sim path word rows flat",
-    test="verilator-16-16-32-1",
-    check="verilator-16-8-64-0",
-    nightly="icarus-128-128-32-1 icarus-128-64-32-1 icarus-128-8-32-0 icarus-16-16-32-1 "
-    "icarus-16-8-64-0 icarus-32-32-64-1 icarus-64-64-32-1 verilator-128-128-32-1 "
-    "verilator-128-64-32-1 verilator-128-8-32-0 verilator-32-32-64-1 "
-    "verilator-64-64-32-0",
+    "sim path word rows flat dil",
+    test="verilator-16-16-32-1-5",
+    check="verilator-16-8-64-0-8",
+    nightly="icarus-128-128-32-1-8 icarus-128-64-32-1-1 icarus-128-8-32-0-1 icarus-16-16-32-1-8 "
+    "icarus-16-8-64-0-1 icarus-32-32-64-1-3 icarus-64-64-32-1-8 verilator-128-128-32-1-8 "
+    "verilator-128-64-32-1-8 verilator-128-8-32-0-8 verilator-32-32-64-1-8 "
+    "verilator-64-64-32-0-1",
 )
-def test_tile(sim: str, path: int, word: int, rows: int, flat: int) -> None:
+def test_tile(sim: str, path: int, word: int, rows: int, flat: int, dil: int) -> None:
     sources = [f"rtl/lib/{name}.v" for name in ("ram_1r1w", "stripe_iter", "flat_*")]
     sources.append("rtl/tile/*.v")
     params = {"PATH": path, "TILE_W": word, "TILE_ROWS": rows}
     params |= {"FLAT_MAPS": 1} if flat else {}
+    params |= {"DILATION": dil} if dil > 1 else {}
     params |= {"READ": 3} if word == 8 else {}  # as in arrays of few lanes
     run_bench(sim, "tile_buffer", sources, "tb.tile.test_tile", params=params)

@@ -7,6 +7,7 @@ Random jobs on memories full of random bytes; after each one all of both memorie
 import pyuvm
 from pyuvm import uvm_factory
 
+from openkpu.layer.argument import MOST_DILATION
 from openkpu_tb.ahb.host_agent import Transfer
 from openkpu_tb.core.registers import AI_RAM, Err
 from openkpu_tb.coverage.model import TRAFFIC
@@ -22,10 +23,12 @@ from openkpu_tb.uvm.sequences.faults import (
 )
 from openkpu_tb.uvm.sequences.job import (
     JOBS,
+    DistantTapsSequence,
     LayerSequence,
     NetworkSequence,
     StreamSequence,
 )
+from openkpu_tb.uvm.sequences.special import MOVED
 from openkpu_tb.uvm.virtual import DisturbedSequence, LifeSequence
 
 
@@ -48,6 +51,20 @@ class JobSequences(SequenceTest):
         for _ in range(few(4, 1)):
             for job in JOBS:
                 await self.run(job())
+
+
+@pyuvm.test()
+class DistantTaps(SequenceTest):
+    """Every distance that the field can hold, on a device that has some of them: it runs these and
+    refuses the others, and the predictor says the same of both memories."""
+
+    async def scenario(self) -> None:
+        most = int(self.tb.dilation.value)
+        for far in range(2, MOST_DILATION + 1):
+            await self.run(DistantTapsSequence(far=far))
+        error = await self.device.error()
+        assert error is None, error
+        assert self.env.predictor.layers == most - 1
 
 
 @pyuvm.test()
@@ -96,6 +113,22 @@ class ResetSequences(SequenceTest):
             await self.run(HardResetSequence())
             await self.run(LayerSequence())
         assert self.env.scoreboard.doubted, "no job was interrupted"
+
+
+@pyuvm.test()
+class WeightsThatWait(SequenceTest):
+    """Jobs, errors and resets on a build whose weights wait in the AI RAM: some certainly did."""
+
+    def overrides(self) -> None:
+        uvm_factory().set_type_override_by_type(Scoreboard, StrictScoreboard)
+
+    async def scenario(self) -> None:
+        others = (TransferErrorSequence, SoftResetSequence, HardResetSequence)
+        for number in range(few(12, 1)):
+            for job in (*JOBS, *MOVED):
+                await self.run(job())
+            await self.run(others[number % 3]())
+        assert self.env.predictor.waited, "no weights waited"
 
 
 @pyuvm.test()

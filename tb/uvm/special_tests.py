@@ -18,7 +18,7 @@ from openkpu_tb.uvm.sequences.bus import disturbance
 from openkpu_tb.uvm.sequences.special import FLOAT16, MOVED, Float16Sequence
 
 WIDE = TARGETS[1]
-BY_LINES = MOVES[1]
+IN_BANDS = MOVES[1]
 MOST_AIMED = 60  # products until all values are hit
 MOST_MOVED = 400  # jobs until all moves are hit
 
@@ -104,7 +104,7 @@ class EveryMove(SpecialTest):
                 break
             task, move, mode, _ = missing[int(rng.integers(len(missing)))]
             # one product in five has windows of 3x3, so lists of them alone
-            kinds = (task,) if move == BY_LINES else (task, task, *ALL_KINDS)
+            kinds = (task,) if move == IN_BANDS else (task, task, *ALL_KINDS)
             await self.run(MOVED[MODES.index(mode)](kinds=kinds))
         left = sorted(coverage.missing("moves", wanted))
         assert not left, f"not hit: {left}"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """pyuvm tests under pytest, on both simulators."""
 
+import dataclasses
+
 import pytest
 
 from openkpu import configs
@@ -56,6 +58,38 @@ def simulate(sim: str, config: Config, module: str, test: str, seed: int | None 
 @pytest.mark.parametrize(("sim", "module", "test"), ALL)
 def test_uvm(sim: str, module: str, test: str) -> None:
     simulate(sim, configs.load_config("nano"), f"tb.uvm.{module}", test, seeds.chosen_seeds()[0][0])
+
+
+# a build whose weights wait: little room for them elsewhere
+WAITS = dataclasses.replace(
+    configs.load_config("nano"), wbuf_rows=64, look_ahead=16, weight_ahead=1, ai_ram_rows=2048
+)
+
+
+@pytest.mark.check
+@pytest.mark.tier(nightly=["icarus-*", "*VirtualSequences"])
+@pytest.mark.parametrize(
+    ("sim", "test"),
+    [
+        ("verilator", "WeightsThatWait"),
+        ("verilator", "VirtualSequences"),
+        ("icarus", "WeightsThatWait"),
+    ],
+)
+def test_weights_that_wait(sim: str, test: str) -> None:
+    """Rows of the AI RAM for weights, in half of the jobs."""
+    simulate(sim, WAITS, "tb.uvm.sequence_tests", test, seeds.chosen_seeds()[0][0])
+
+
+@pytest.mark.tier(check=["verilator-*"], nightly=["icarus-*"])
+@pytest.mark.parametrize(
+    ("sim", "most"), [("verilator", 3), ("verilator", 1), ("verilator", 8), ("icarus", 3)]
+)
+def test_distance_of_taps(sim: str, most: int) -> None:
+    """A build's largest distance: what the predictor reads of it, and what the device refuses."""
+    config = dataclasses.replace(configs.load_config("nano"), dilation=most)
+    seed = seeds.chosen_seeds()[0][0]
+    simulate(sim, config, "tb.uvm.sequence_tests", "DistantTaps", seed)
 
 
 @pytest.mark.check

@@ -17,7 +17,9 @@ import numpy.typing as npt
 from openkpu.arithmetic.integers import round_up
 from openkpu.configs import N_X, Config
 from openkpu.layer.layout import map_bytes
+from openkpu.network.kept import spare_register
 from openkpu.network.network import ALIGN, Network
+from openkpu.prediction.spare import rows_of_network
 
 MAGIC, VERSION = 0x4E504B4F, 1  # the bytes O, K, P, N
 FIELDS, TENSOR_FIELDS = 32, 16
@@ -176,6 +178,7 @@ def _header(made: Image, size: int, head: int, offsets: list[int]) -> list[int]:
     words += [max(ALIGN, made.config.bus_bytes), len(made.tensors), head]
     words += [made.input, made.input_bytes, made.input_stride]
     words += [made.result, made.result_bytes, made.result_stride, made.count]
+    words += [spare_register(rows_of_network(made.config, network))]
     return words + [0] * (FIELDS - len(words))
 
 

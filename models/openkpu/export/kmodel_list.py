@@ -12,6 +12,7 @@ from openkpu.kmodel.program import KpuLayer
 from openkpu.kmodel.residence.resident import keep_all
 from openkpu.layer import airam
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+from openkpu.layer.pixels import used_layouts
 from openkpu.network.network import Network
 
 
@@ -72,12 +73,11 @@ def _check_reads(program: Program, network: Network) -> None:
     known = np.zeros(index.size, dtype=bool)
 
     def places(layout: Layout) -> np.ndarray:
-        shape = layout.channels, layout.height, layout.width
-        return airam.unpack_map(index, layout.base, shape)
+        return airam.read_rows(index, layout)
 
     known[places(network.layers[0].in_layout)] = True
     for i, arg in enumerate(network.layers):
-        for layout in arg.in_layouts:
+        for layout in used_layouts(arg):
             if not known[places(layout)].all():
                 raise ExportError(
                     f"{program.file}: layer {i} reads a map that the CPU brings, expected one input"

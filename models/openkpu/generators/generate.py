@@ -17,7 +17,7 @@ import numpy.typing as npt
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import SEGMENTS, ActTable, BatchNorm, weights_to_bytes
 from openkpu.arithmetic.pooling import POOL_STRIDE, pooled_size
-from openkpu.layer.argument import PARA_SIZE_MAX, LayerArg
+from openkpu.layer.argument import MOST_DILATED_POOL, PARA_SIZE_MAX, LayerArg
 from openkpu.layer.golden import run_layer
 from openkpu.layer.layout import AI_RAM_ROWS, Layout
 from openkpu.layer.vectors import VectorLayer
@@ -37,6 +37,14 @@ class Limits:
     signed: bool = True  # signed pixels and outputs
     fully_connected: bool = True
     sixteen_bit: bool = True
+    dilation: int = 1  # largest distance of the taps of a 3x3 window: that of the device
+
+    def draw_dilation(self, rng: np.random.Generator, kernel: int, pool: int) -> int:
+        """A distance for a layer of this kernel and pool (docs/kpu.md 1.16), mostly 1; where there
+        is nothing to choose no number is drawn."""
+        if self.dilation == 1 or kernel != 3 or pool > MOST_DILATED_POOL:
+            return 1
+        return int(rng.integers(2, self.dilation + 1)) if rng.random() < 0.3 else 1
 
 
 def random_layer(
@@ -54,6 +62,7 @@ def random_layer(
     signed_out: bool | None = None,
     eight_bit: bool | None = None,
     per_load: int | None = None,
+    dilation: int | None = None,
     src: int | None = None,
     dst: int | None = None,
     ram_rows: int = AI_RAM_ROWS,
@@ -97,6 +106,7 @@ def random_layer(
         o = c if depthwise else int(rng.integers(1, lim.channels + 1))
     if depthwise:
         c = o
+    dilation = lim.draw_dilation(rng, kernel, pool) if dilation is None else dilation
     src, dst = _addresses(rng, (c, h, w), (o, h, w), fc, pool, src, dst, ram_rows)
     if per_load is None and not plain and not depthwise and rng.random() < 0.5:
         one = (c * h * w if fc else c * kernel * kernel) * (2 if sixteen else 1)
@@ -120,6 +130,7 @@ def random_layer(
         fc=fc,
         eight_bit=not sixteen,
         per_load=per_load,
+        dilation=dilation,
         src=src,
         dst=dst,
         ram_rows=ram_rows,

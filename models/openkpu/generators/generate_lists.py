@@ -176,7 +176,8 @@ def _task(
     if kind == "product":
         behind = Layout(*x.shape).rows
         most = min(lim.channels, 8)
-        return random_product(rng, x=x, o=int(rng.integers(1, most + 1)), src=0, dst=behind)
+        o = int(rng.integers(1, most + 1))
+        return random_product(rng, x=x, o=o, src=0, dst=behind, limits=lim)
     fc = kind == "fully connected"
     fits = tuple(p for p in lim.pools if POOL_STRIDE[p] <= min(x.shape[1:]))
     while True:

@@ -29,6 +29,7 @@ def random_product(
     exact: bool | None = None,
     signed_a: bool | None = None,
     signed_b: bool | None = None,
+    dilation: int | None = None,
     src: int | None = None,
     dst: int | None = None,
     ram_rows: int = AI_RAM_ROWS,
@@ -54,6 +55,7 @@ def random_product(
     h = n(1, lim.size) if h is None else h
     w = n(1, lim.size) if w is None else w
     kernel = (1 if rng.random() < 0.8 else 3) if kernel is None else kernel
+    dilation = lim.draw_dilation(rng, kernel, 0) if dilation is None else dilation
     exact = bool(rng.random() < 0.6) if exact is None else exact
     rows = Layout(c, h, w).rows, Layout(BYTES * o, h, w).rows
     spare = max(0, ram_rows - sum(rows))
@@ -80,6 +82,7 @@ def random_product(
         dst=places[1] if dst is None else dst,
         ram_rows=ram_rows,
         out32=1,
+        dilation=dilation,
         **fields,
     )
     bn, act = tables(o)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from openkpu.kmodel.errors import KmodelError
 from openkpu.kmodel.program import Download, KpuLayer, Memory, Operation, Program
-from openkpu.layer.airam import pack_map, unpack_map
+from openkpu.layer.airam import pack_map, read_rows, write_rows
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.golden import LayerResult, run_layer
 from openkpu.layer.layout import Layout
@@ -63,11 +63,19 @@ class KpuStep:
         """The output map goes to main memory too."""
         return self.layer.main_out is not None
 
-    def golden(self, x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """The golden model's output map (O, oh, ow) for an input map."""
-        return self.result(x).y
+    def maps(self, ram: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint8]]:
+        """The input maps (C, H, W) in an AI RAM: one, or the two of an element-wise layer."""
+        return [read_rows(ram, layout).copy() for layout in self.arg.in_layouts]
 
-    def result(self, x: npt.NDArray[np.uint8]) -> LayerResult:
+    def golden(
+        self, x: npt.NDArray[np.uint8], x2: npt.NDArray[np.uint8] | None = None
+    ) -> npt.NDArray[np.uint8]:
+        """The golden model's output map (O, oh, ow) for an input map, or for two."""
+        return self.result(x, x2).y
+
+    def result(
+        self, x: npt.NDArray[np.uint8], x2: npt.NDArray[np.uint8] | None = None
+    ) -> LayerResult:
         """The same with the multiplications counted."""
         return run_layer(
             self.arg,
@@ -75,6 +83,7 @@ class KpuStep:
             self.weights,
             self.bn,
             self.act,
+            x2=x2,
             eight_bit=self.eight_bit,
             rounding=self.rounding,
         )
@@ -162,7 +171,7 @@ class ModelResult:
 
 def golden_kpu(step: KpuStep, ram: npt.NDArray[np.uint8]) -> KpuOutcome:
     """The default executor."""
-    return KpuOutcome(step.golden(unpack_map(ram, step.arg.image_src_addr, step.arg.in_shape)))
+    return KpuOutcome(step.golden(*step.maps(ram)))
 
 
 def parse_layers(text: str, count: int) -> range:
@@ -331,26 +340,26 @@ def _fetch(op: Download, memory: Memory) -> Generator[Fetch, Any, None]:
 def _finish(step: KpuStep, memory: Memory, outcome: KpuOutcome | None, compare: bool) -> LayerEvent:
     """Write a layer's map to the CPU's copy of the AI RAM; no outcome: by the golden model."""
     arg = step.arg
-    x = unpack_map(memory["kpu"], arg.image_src_addr, arg.in_shape).copy()
+    x, *second = step.maps(memory["kpu"])
     golden = None
     selected = outcome is not None
     if outcome is None:
-        golden = step.result(x)
+        golden = step.result(x, *second)
         outcome = KpuOutcome(golden.y)
     elif compare:
-        golden = step.result(x)
+        golden = step.result(x, *second)
     if outcome.ram is not None:
         if outcome.ram.shape != memory["kpu"].shape or outcome.ram.dtype != np.uint8:
             raise ValueError(f"{step.name}: AI RAM of {outcome.ram.dtype}{outcome.ram.shape}")
         memory["kpu"][...] = outcome.ram
     y = outcome.y
     if y is None:
-        y = unpack_map(memory["kpu"], arg.image_dst_addr, arg.out_shape).copy()
+        y = read_rows(memory["kpu"], arg.out_layout).copy()
     y = np.asarray(y, dtype=np.uint8)
     if y.shape != arg.out_shape:
         raise ValueError(f"{step.name}: a map {y.shape}, the layer gives {arg.out_shape}")
     if outcome.ram is None:
-        pack_map(memory["kpu"], arg.image_dst_addr, y)
+        write_rows(memory["kpu"], arg.out_layout, y)
     expected = golden.y if golden is not None and compare else None
     return LayerEvent(step, x, y, expected, selected, outcome.info, golden)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
@@ -374,3 +375,24 @@ class Program:
 
     def _error(self, op: Operation, text: str) -> KmodelError:
         return bad(self.file, op.offset, f"{op.name}: {text}")
+
+
+def layer_arguments(programs: Iterable[Program]) -> list[LayerArg]:
+    """Every layer of the programs, batch by batch."""
+    return [
+        op.argument(batch)
+        for program in programs
+        for op in program.operations
+        if isinstance(op, KpuLayer)
+        for batch in range(op.batches)
+    ]
+
+
+def moved_parts(programs: Iterable[Program]) -> list[tuple[int, int]]:
+    """(first row, rows) in the AI RAM of the maps that the CPU puts there or reads back."""
+    return [
+        (op.base, (op.src if isinstance(op, Upload) else op.dst).shape[0] * op.layout.rows)
+        for program in programs
+        for op in program.operations
+        if isinstance(op, Upload | Download)
+    ]

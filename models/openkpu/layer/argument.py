@@ -27,6 +27,8 @@ MANY_CHANNELS = 9216  # of the input of a 1x1 convolution: nine a row of a ring 
 LOAD_LIMIT = {True: 30 * 1024, False: 60 * 1024}
 PARA_SIZE_MAX = (1 << 17) - 1  # bytes of a load that the field can name
 MOST_LOADS = 64
+MOST_DILATION = 8  # pixels between taps
+MOST_DILATED_POOL = 4  # pool_type
 MOST_APART = (1 << 14) - 1  # rows from a channel group to the next
 
 
@@ -193,6 +195,8 @@ class LayerArg(LayerFields):
             raise LayerError("BAD_FLAGS", "store_map and send_data_out exclude each other")
         if fault := self._stride_fault():
             raise LayerError("BAD_FLAGS", fault)
+        if fault := self._dilation_fault():
+            raise LayerError("BAD_FLAGS", fault)
         if self.kept_weights and self.pool_task:
             raise LayerError("BAD_FLAGS", "a pooling task has no weights that could be kept")
         if self.fp16 and (fault := fp16_tasks.fp16_fault(self)):
@@ -278,6 +282,7 @@ class LayerArg(LayerFields):
         sums: bool = True,
         fp16_lanes: int = 0,
         keeps: bool = True,
+        dilation: int = MOST_DILATION,
         bus_bytes: int = 4,
         first: bool = False,
         last: bool = False,
@@ -288,9 +293,9 @@ class LayerArg(LayerFields):
         simulator does; it checks that the loads cover all channels and that para_size covers a
         load.  ``weight_rows``: rows of its weight buffer, ``n_z`` banks wide; None: no limit.
         ``pools``: it has an engine for pooling tasks, ``sums``: sums of 32 bits, ``fp16_lanes``:
-        lanes for products of float16, ``keeps``: a path for weights from the AI RAM.  ``first``,
-        ``last``: place in a task list; registers address the maps that these two layers read and
-        write.
+        lanes for products of float16, ``keeps``: a path for weights from the AI RAM.
+        ``dilation``: the largest that it has.  ``first``, ``last``: place in a task list;
+        registers address the maps that these two layers read and write.
         """
         moves_in, moves_out = self.load_map or self.in_strided, self.store_map or self.out_strided
         if (moves_in and first) or (moves_out and last):
@@ -299,7 +304,7 @@ class LayerArg(LayerFields):
             return ERROR_CODES["BAD_FLAGS"]
         if (self.pool_task and not pools) or (self.fp16 and not fp16_lanes):
             return ERROR_CODES["BAD_FLAGS"]
-        if self.out32 and not sums:
+        if (self.out32 and not sums) or self.dilation > dilation:
             return ERROR_CODES["BAD_FLAGS"]
         try:
             self.validate(strict=False, ram_rows=ram_rows, eight_bit=eight_bit, bus_bytes=bus_bytes)
@@ -330,6 +335,18 @@ class LayerArg(LayerFields):
     @staticmethod
     def _rows(layout: Layout) -> str:
         return f"{layout.base}..{layout.base + layout.rows - 1}"
+
+    def _dilation_fault(self) -> str | None:
+        """A layer whose taps cannot lie apart (docs/kpu.md 1.16)."""
+        if self.dilation == 1:
+            return None
+        if self.fc or self.elementwise or self.pool_task or self.fp16:
+            return "dilation excludes fc, elementwise, pool_task and fp16"
+        if self.kernel_type != 1:
+            return f"dilation with kernel_type {self.kernel_type}, expected 1"
+        if self.pool_type > MOST_DILATED_POOL:
+            return f"dilation with pool_type {self.pool_type}, expected 0..{MOST_DILATED_POOL}"
+        return None
 
     def _stride_fault(self) -> str | None:
         """A map with rows between its channel groups that the device cannot move or compute."""

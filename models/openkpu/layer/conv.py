@@ -27,15 +27,15 @@ BLOCK = 1 << 14  # outputs that one pass of the post-processing handles: stays i
 
 
 def padded(arg: LayerArg, x: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Gated map with K//2 pad pixels around."""
+    """Gated map with P pad pixels around."""
     x = gate(x, bool(arg.signed_in))
-    edge = arg.kernel // 2
+    edge = arg.edge
     if not edge:
         return x
     pad = int(gate(np.array([arg.pad_value], dtype=np.uint8), bool(arg.signed_in))[0])
     c, h, w = x.shape
-    out = np.full((c, h + 2, w + 2), pad, dtype=np.uint8)
-    out[:, 1:-1, 1:-1] = x
+    out = np.full((c, h + 2 * edge, w + 2 * edge), pad, dtype=np.uint8)
+    out[:, edge:-edge, edge:-edge] = x
     return out
 
 
@@ -44,10 +44,10 @@ def _taps(arg: LayerArg, xp: npt.NDArray, first: int, last: int) -> Iterator[npt
     _, columns, step, offset = kept_pixels(arg)
     for ky in range(arg.kernel):
         for kx in range(arg.kernel):
-            left = offset + kx
+            top, left = ky * arg.dilation, offset + kx * arg.dilation
             yield xp[
                 ...,
-                first * step + ky : (last - 1) * step + ky + 1 : step,
+                first * step + top : (last - 1) * step + top + 1 : step,
                 left : left + (columns - 1) * step + 1 : step,
             ]
 

@@ -20,6 +20,11 @@ FLAT_PARTS = 5  # of lines that do not begin or end with their stripe or a slot 
 FLAT_PIXELS = 1024  # of a flat layer's map at most
 
 
+MOST_GROUPS = 8  # that share a reading of the input
+BAND_LINES = (1, 2, 4, 8)  # of a map that comes while its layer computes
+BAND_BYTES = 64  # of a channel in a band
+
+
 @dataclass(frozen=True)
 class Sizes:
     """Of the device: array, tile entries, rows of weight buffer and AI RAM, bits of a weight, bytes
@@ -55,11 +60,26 @@ def pitch_code(width: int) -> int:
     return 0 if width <= 16 else 1 if width <= 32 else 2
 
 
+def lines_of_band(width: int) -> int:
+    """Lines of a band of a map of this width."""
+    return next((n for n in BAND_LINES if n * width >= BAND_BYTES), BAND_LINES[-1])
+
+
+def band_lines(arg: LayerArg) -> int:
+    """Lines of a band of a map that comes from storage: as few as have 64 bytes of a channel, or
+    eight (docs/architecture.md 3). 0: the map comes whole, because it has no more lines, or its
+    layer is no convolution."""
+    if arg.fc or arg.depthwise or arg.pool_task or arg.fp16:
+        return 0
+    lines = lines_of_band(arg.i_row_wid)
+    return lines if arg.i_col_high > lines else 0
+
+
 def mode_of(arg: LayerArg) -> int:
     """MODE_* of a layer that the array computes."""
     if arg.fc:
         return FC
-    if arg.depthwise and not arg.pool_type:
+    if arg.depthwise and not arg.pool_type and arg.dilation == 1:
         return DWROW
     return TAPS if arg.depthwise or arg.kernel == 3 else CHAN
 
@@ -74,10 +94,13 @@ def stripe_log2(arg: LayerArg, kw: int) -> int:
 
 
 def _share(arg: LayerArg, kw: int, swl: int, sizes: Sizes) -> int:
-    """Groups that must share a reading of the input for the array to be the slower side."""
+    """Groups that must share a reading of the input for the array to be the slower side; all that
+    can where the map arrives meanwhile and none leaves."""
     mode, lines = mode_of(arg), STRIPE >> swl
     if arg.depthwise or mode not in (TAPS, CHAN):
         return 1
+    if arg.load_map and not (arg.store_map or arg.fp16):
+        return MOST_GROUPS
     stride = POOL_STRIDE[arg.pool_type] if arg.pool_type in PICKS else 1
     packed = {4: 3, 2: 5}.get(sizes.tile_word // (16 << pitch_code(arg.i_row_wid)))
     if mode == TAPS:  # windows of a line of 64 reach three lines, a word on either side
@@ -89,7 +112,7 @@ def _share(arg: LayerArg, kw: int, swl: int, sizes: Sizes) -> int:
         narrowest = kw % (1 << swl) or 1 << swl
         array = ceil_div(narrowest, sizes.n_y) * lines  # cycles of a step
         words = (packed or 9 * ceil_div(narrowest * stride, sizes.tile_word)) * lines
-    return next((n for n in (1, 2, 4) if n * array >= words), 8)
+    return next((n for n in (1, 2, 4) if n * array >= words), MOST_GROUPS)
 
 
 def is_flat(arg: LayerArg, sizes: Sizes) -> bool:

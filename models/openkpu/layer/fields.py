@@ -5,9 +5,9 @@ Fields carry the names of the vendor's structures and hold *true* values: where 
 "minus one", the attribute holds the number itself (``i_ch_num`` is the number of channels).
 Bits that the KPU leaves reserved extend it (docs/kpu.md 1.8): ``signed_in``, ``signed_out``,
 ``fc``, ``elementwise`` and ``pool_task`` with what belongs to them, ``in_xor``, ``w_xor``,
-``out32`` of products, ``fp16`` and ``fp32`` of float16 ones, ``load_map`` and ``store_map`` with
-their addresses, ``kept_weights``, ``in_strided`` and ``out_strided``. Words, construction and rules
-are in argument.py.
+``out32`` of products, ``fp16`` and ``fp32`` of float16 ones, ``dilation``, ``load_map`` and
+``store_map`` with their addresses, ``kept_weights``, ``in_strided`` and ``out_strided``. Words,
+construction and rules are in argument.py.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ class LayerFields:
     out32: int = 0
     fp16: int = 0
     fp32: int = 0
+    dilation: int = 1
     load_map: int = 0
     store_map: int = 0
     kept_weights: int = 0
@@ -133,6 +134,11 @@ class LayerFields:
     def kernel(self) -> int:
         """K: 3 or 1 (reserved kernel types are caught by ``validate``)."""
         return 3 if self.kernel_type == 1 else 1
+
+    @property
+    def edge(self) -> int:
+        """P: pixels of padding on each side of the map."""
+        return self.dilation * (self.kernel // 2)
 
     @property
     def depthwise(self) -> bool:
@@ -240,10 +246,10 @@ class LayerFields:
     def in_order(self) -> bool:
         """Is every row that the output map overwrites read before, and never again?
 
-        So it is in a depthwise layer without a pool whose output begins at the input that it meets
-        or before it, and whose channel groups are no farther apart.
+        So it is in a depthwise layer without a pool or dilation whose output begins at the input
+        that it meets or before it, and whose channel groups are no farther apart.
         """
-        rows_once = self.depthwise and self.pool_type == 0
+        rows_once = self.depthwise and self.pool_type == 0 and self.dilation == 1
         rows_once = rows_once and self.out_layout.channel_rows <= self.in_layout.channel_rows
         met = [source for source in self.in_layouts if self._meets(source)]
         return rows_once and all(self.image_dst_addr <= source.base for source in met)

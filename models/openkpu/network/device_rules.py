@@ -17,6 +17,9 @@ def lacks(arg: LayerArg, config: Config) -> str | None:
     ):
         if needed and not getattr(config, key):
             return f"{what}, configuration {config.name} has {key} = 0"
+    if arg.dilation > config.dilation:
+        has = f"configuration {config.name} has dilation = {config.dilation}"
+        return f"dilation {arg.dilation}, {has}"
     rows = arg.weight_rows(config.n_z)
     if rows > config.wbuf_rows:
         return (

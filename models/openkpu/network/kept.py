@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that stay in the AI RAM over the inferences of a stream (docs/kpu.md 1.14).
+"""Weights in the AI RAM: those that stay there over the inferences of a stream (docs/kpu.md 1.14),
+and rows for those that wait until the weight buffer has room (AI_SPARE_ROWS).
 
 Rows that no map of a network uses hold the weights of some layers, in the format of the storage.
 They are copied there once, by pooling tasks with unused results, and read by every inference
@@ -22,6 +23,7 @@ from openkpu.network.task_list import TaskList
 
 LINES, CHANNELS = 512, 4  # of a map that brings weights: its result has one row
 MAXIMUM = 1  # pool_task
+SPARE_MOST = 0x7FFF  # rows that AI_SPARE_ROWS can hold
 
 
 def size(network: TaskList, number: int) -> int:
@@ -44,6 +46,40 @@ def free_rows(layers: Sequence[LayerArg], ram_rows: int) -> list[tuple[int, int]
             found.append((at, first - at))
         at = max(at, behind)
     return [*found, (at, ram_rows - at)] if at < ram_rows else found
+
+
+def unused_parts(
+    layers: Sequence[LayerArg], ram_rows: int, kept: Sequence[tuple[int, int]] = ()
+) -> list[tuple[int, int]]:
+    """(first row, rows) of each part of the AI RAM that neither a map of the layers nor one of the
+    ``kept`` parts (first row, rows) uses."""
+    free = []
+    for first, rows in free_rows(layers, ram_rows):
+        at = first
+        for begin, count in sorted(kept):
+            if at < begin + count and begin < first + rows:
+                free.append((at, begin - at))
+                at = begin + count
+        free.append((at, first + rows - at))
+    return [part for part in free if part[1] > 0]
+
+
+def spare_rows(
+    layers: Sequence[LayerArg], ram_rows: int, kept: Sequence[tuple[int, int]] = ()
+) -> tuple[int, int]:
+    """(first row, rows) of the largest of the ``unused_parts``, for AI_SPARE_ROWS; (0, 0): none.
+
+    The register holds at most 32,767 rows, and a word of two rows begins at an even one.
+    """
+    free = unused_parts(layers, ram_rows, kept)
+    even = [(at + at % 2, min(SPARE_MOST, count - at % 2)) for at, count in free]
+    found = max(even, key=lambda part: part[1], default=(0, 0))
+    return found if found[1] > 0 else (0, 0)
+
+
+def spare_register(part: tuple[int, int]) -> int:
+    """AI_SPARE_ROWS for such a part."""
+    return part[1] << 16 | part[0]
 
 
 def kept_fault(network: TaskList, ram_rows: int) -> str | None:

@@ -297,6 +297,14 @@ class Network(TaskList):
         y = airam.unpack_map(ram, last.image_dst_addr, last.out_shape)
         return NetworkRun(y, results, self.words)
 
+    def kept_parts(self) -> list[tuple[int, int]]:
+        """(first row, rows) of the weights that stay in the AI RAM."""
+        return [(row, kept.kept_rows(self, i)) for i, row in self.kept.items()]
+
+    def spare_rows(self, ram_rows: int = AI_RAM_ROWS) -> tuple[int, int]:
+        """(first row, rows) in which no map and no kept weights lie, for AI_SPARE_ROWS."""
+        return kept.spare_rows(self.layers, ram_rows, self.kept_parts())
+
     # ----------------------------------------------------------------- storage
     def task_list(self) -> npt.NDArray[np.uint8]:
         """The layer arguments as bytes, 96 each."""

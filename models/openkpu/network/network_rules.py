@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout
+from openkpu.layer.pixels import used_layouts
 from openkpu.network import relay
 from openkpu.network.task_list import TaskList
 
@@ -176,8 +177,8 @@ def reads_fault(network: TaskList) -> str | None:
     for i, arg in enumerate(network.layers):
         if arg.load_map:
             live = _written(live, _Map(f"the map that layer {i} loads", arg.in_layout))
-        for layout in arg.in_layouts:
-            if fault := _read_fault(live, layout, i in network.narrow):
+        for layout, used in zip(arg.in_layouts, used_layouts(arg), strict=True):
+            if fault := _read_fault(live, layout, used if i in network.narrow else None):
                 return f"layer {i}: {fault}"
         live = _written(live, _Map(f"the map of layer {i}", arg.out_layout))
     return None
@@ -194,14 +195,15 @@ def _covered(there: list[_Map], part: Layout) -> bool:
     return bool(np.isin(part.row_numbers(), np.concatenate(rows)).all())
 
 
-def _read_fault(live: list[_Map], layout: Layout, narrow: bool) -> str | None:
+def _read_fault(live: list[_Map], layout: Layout, used: Layout | None) -> str | None:
+    """A map that is not there; ``used``: what counts of it where it may be a part of others."""
     at = f"reads {layout.channels, layout.height, layout.width} from row {layout.base} on"
     if any(m.layout == layout for m in live):
         return None
     there = [m for m in live if m.meets(layout)]
     if not there:
         return f"{at}, where no map lies"
-    if narrow and _covered(there, layout):
+    if used is not None and _covered(there, used):
         return None
     found = there[-1]
     return (

@@ -14,7 +14,7 @@ and every sum below is one of these statements; nothing else costs a cycle: no f
 no partial word, no wait.
 
 ``in_turn`` adds what the device of this project does besides: a layer starts when the one before
-it is written and stored, and its map has come, or the first line of it (docs/architecture.md 15.8,
+it is written and stored, and its map has come, or the first band of it (docs/architecture.md 15.8,
 15.10); the parameters of a run come after its start.
 """
 
@@ -43,7 +43,7 @@ class Work:
     loads: int = 0  # ... of the map that it loads
     stores: int = 0  # ... of the map that it stores
     write: int = WRITE  # cycles from the last of ``busy`` to the end of the last write
-    by_lines: bool = False  # starts with the first line of the map that it loads
+    in_bands: bool = False  # starts with the first lines of the map that it loads
 
 
 def layer_work(layer: LayerCycles) -> Work:
@@ -56,7 +56,7 @@ def layer_work(layer: LayerCycles) -> Work:
         loads=layer.loads,
         stores=layer.stores,
         write=WRITTEN if pool else WRITE,
-        by_lines=shape.by_lines,
+        in_bands=bool(shape.band),
     )
 
 
@@ -105,6 +105,6 @@ def _alone(word: int, layer: Work) -> int:
     """From a layer's start to that of the next one."""
     load, store = ceil_div(layer.loads, word), ceil_div(layer.stores, word)
     computed = layer.busy + layer.write
-    if layer.by_lines:
+    if layer.in_bands:
         return max(computed, load + store) + NEXT
     return load + max(computed, store) + NEXT

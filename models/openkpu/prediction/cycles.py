@@ -64,14 +64,16 @@ def predict_layers(
     tasks: bool = False,
     inferences: int = 1,
     to_host: bool = False,
+    spare: int = 0,
 ) -> Run:
     """Layers that run one after the other, from an idle device on.
 
     ``tasks``: as a task list from storage, for so many ``inferences`` in one continuous run;
     otherwise by the host; then ``to_host``: the last one's map leaves through the result FIFO.
+    ``spare``: rows of the AI RAM in which weights may wait.
     """
     shapes = [Shape(config, arg, eight_bit) for arg in layers]
-    front = Front(config, shapes, tasks=tasks, inferences=inferences)
+    front = Front(config, shapes, tasks=tasks, inferences=inferences, spare=spare)
     ask, free = _prefetch(shapes)
     found, after = [], 0
     start = 0  # of the layer at the earliest
@@ -84,15 +86,15 @@ def predict_layers(
         begin = ready = max(front.head(number) + START, start)
         load = None
         if shape.arg.load_map:
-            load = maps.Coming(front, shape, begin + 1)
+            load = maps.Coming(front, shape, begin + 1, number)
         elif tasks and not place:
             at = int(front.decoded[0]) + PIXELS_FIRST
             if due is not None:
                 front.known(front.read_out, number)  # its first reads go before
                 at = max(due, before + FRESH, int(front.bus.now) + 2)
-            load, coming, due = coming or maps.Coming(front, shape, at), None, None
+            load, coming, due = coming or maps.Coming(front, shape, at, number), None, None
         if load is not None:
-            there = load.line(0) if load.by_lines else load.end
+            there = load.line(0) if load.band else load.end
             begin = max(begin, there + maps.LOADED)
         if follows and place == ask:
             due = begin + ASKS
@@ -110,9 +112,12 @@ def predict_layers(
         else:
             engine = Engine(shape, front, begin)
             engine.whole = whole
-            if load is not None and load.by_lines:
+            if load is not None and load.band:
                 engine.line = load.line
             end = max(engine.run(), load.end + maps.LOADED - 1 if load is not None else 0)
+            late = front.read_again(number, engine.reads, end - begin)
+            end, engine.now = end + late, engine.now + late
+            engine.waits["input"] += late
             parts |= engine.waits | {"array": engine.issues}
             parts["output"] += end - engine.now
         work = end
@@ -130,7 +135,7 @@ def predict_layers(
             first = (inference + 1) * len(shapes)
             if len(front.read_out) > first:
                 at = max(due, int(front.read_out[first]) + 2, end if place == free else 0)
-                coming = maps.Coming(front, shapes[0], at)
+                coming = maps.Coming(front, shapes[0], at, first)
         cycles = end + DONE - before
         parts["control"] = cycles - sum(parts.values())
         reads = sum(front.reads(number)) + (LIST_BYTES if tasks else 0)

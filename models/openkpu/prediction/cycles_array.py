@@ -64,7 +64,7 @@ class Engine:
         self.base = self.reads = 0
         self.ahead = {CHAN: 1, DWROW: shape.line_rows}.get(shape.mode, 0)  # entries, free as well
         self.begun: int | None = None  # the stripe at work was taken: the next one is worked out
-        # a map that comes line by line: from when on a line is there; cycles lost to that so far
+        # a map that comes in bands: from when on a line is there; cycles lost to that so far
         self.line: Callable[[int], int] = lambda number: 0
         self.late = 0
         # the way out: the post lanes take sums again; the last word of each job is read

@@ -17,10 +17,12 @@ from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, WORDS
 from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
+from openkpu.layer.layout import ROW_BYTES
 from openkpu.prediction.cycles_shape import POOL, Shape
 
 # layer_decode: steps of its table, besides those of the blocks
-QUEUE = 4  # layers between decoder and array, the one at work among them
+QUEUE = 4  # registers that a layer walks through between decoder and array
+QUEUE_MEMORY = 2  # cycles in the memory in front of them, which holds what look_ahead has more
 STEPS_EARLY = 15  # from the fifth word on
 STEPS = 32  # from the last word on
 STEPS_FC = 16  # more of a vector, whose length is divided
@@ -39,6 +41,7 @@ ISSUE = 7  # from a request to its first word on an idle bus: channel, arbiter, 
 ARRIVES = 6  # from a word on the bus to its use: address and data phase, FIFO, gearbox
 STORE_ISSUE = 12  # from the read of a map's piece in the AI RAM to its word on the bus
 LOADED = 5  # from the last word of a layer's weights to the loader's being free
+TURNS = 0.5  # share of a map that comes in bands, while the first reads of its layer do
 REQUEST_GAP = 3  # cycles of the bus that a request costs besides its words
 KEPT_FIRST = 6  # from the request of kept weights to the first of them
 KEPT_PIECE = 16  # bytes of kept weights that come in a cycle
@@ -70,14 +73,15 @@ class Bus:
 
     def __init__(self) -> None:
         self.now = 0.0  # the next word of the reads, at the earliest
-        self.loads: list[tuple[float, float, float]] = []  # maps that come: from, to, share
+        # maps and tables that come: from, to, share; the layer that takes turns with its map
+        self.loads: list[tuple[float, float, float, int | None]] = []
         self.busy = 0.0  # ... since when there is one in each cycle
         self.ends = [0.0, 0.0]  # ... of maps, of tables
         self.store_end = 0.0  # a map that leaves has its turns up to there
         self.store_share = 1.0  # ... of the bus, without other requests
 
-    def read(self, ready: float, words: float) -> float:
-        """Words that are due in a cycle: the cycle after the last one."""
+    def read(self, ready: float, words: float, layer: int | None = None) -> float:
+        """Words that are due in a cycle, of a layer's weights: the cycle after the last one."""
         now = max(self.now, ready)
         self.busy = now if ready > self.now else self.busy
         self.loads = [load for load in self.loads if load[1] > now]
@@ -85,13 +89,17 @@ class Bus:
             turns = min(words, self.store_end - now)
             self.store_end += turns * max(0.0, 2 * self.store_share - 1)
             words += turns / max(0.5, 1 - self.store_share) - turns
-        self.now = self._beside(now, words)
+        self.now = self._beside(now, words, layer)
         return self.now
 
-    def _beside(self, now: float, words: float) -> float:
-        """The cycle after so many words, beside the maps that come."""
+    def _beside(self, now: float, words: float, layer: int | None = None) -> float:
+        """The cycle after so many words of a layer, beside the maps that come."""
         while edges := [at for load in self.loads for at in load[:2] if at > now]:
-            left = 1 - sum(share for first, end, share in self.loads if first <= now < end)
+            left = 1 - sum(
+                share if turns is None or turns != layer else min(share, TURNS)
+                for first, end, share, turns in self.loads
+                if first <= now < end
+            )
             room = max(0, left) * (min(edges) - now)
             if room >= words:
                 return now + words / left if words else now
@@ -106,16 +114,24 @@ class Bus:
         turns += min(words, max(0, self._beside(start, words) - start - cycles))
         self.store_end, self.store_share = start + cycles + turns, words / cycles
 
-    def ahead(self, first: float, cycles: float, words: float, *, table: bool = False) -> float:
+    def ahead(
+        self,
+        first: float,
+        cycles: float,
+        words: float,
+        *,
+        table: bool = False,
+        layer: int | None = None,
+    ) -> float:
         """Words with priority over the reads, within so many cycles: the cycle after the last one.
-        A ``table`` follows a map."""
+        A ``table`` follows a map; of a ``layer`` that takes turns with its map, one of them."""
         first, share = max(first, self.ends[table]), words / cycles
-        if table and (delay := self._beside(first, words) - first - words) > 0:
+        if table and (delay := self._beside(first, words, layer) - first - words) > 0:
             first += delay
         end = self.ends[table] = first + cycles
         if self.now > first:  # what was read too early
             self.now += min(1, (self.now - first) / cycles) * words
-        self.loads.append((first, end, share))
+        self.loads.append((first, end, share, None if table else layer))
         return end
 
 
@@ -129,9 +145,11 @@ class Front:
         *,
         tasks: bool = False,
         inferences: int = 1,
+        spare: int = 0,
     ) -> None:
         """``tasks``: they come from a list in storage, for so many ``inferences`` in one continuous
-        run; otherwise the host pushes them."""
+        run; otherwise the host pushes them. Weights may wait in ``spare`` rows of the AI RAM."""
+        self.waiting = spare * ROW_BYTES if config.weight_ahead else 0  # bytes
         self.config, self.length, self.tasks = config, len(layers), tasks
         self.shapes = [*layers] * inferences
         self.reuse = inferences > 1 and weights_stay(config, layers)
@@ -175,7 +193,7 @@ class Front:
         """Read words, tables and weights, layer by layer; True: before it continues, the caller has
         to release resources."""
         given: float = 0  # all have accepted the layer before
-        queue = QUEUE
+        queue = self.config.look_ahead
         for number, shape in enumerate(self.shapes):
             while len(self.pops) < number - queue:
                 yield self._next()
@@ -255,7 +273,7 @@ class Front:
         weights = self.reads(number)[0] / word
         behind = max(0, int(words) - self.config.bias_fifo_depth)
         cycles = words + min(BURST_WORDS * ceil_div(behind, 2 * BURST_WORDS), weights)
-        end = self.bus.ahead(ready + ISSUE, cycles, words, table=True) + ARRIVES
+        end = self.bus.ahead(ready + ISSUE, cycles, words, table=True, layer=number) + ARRIVES
         rate = max(1.0, BN_BYTES / word * cycles / words)  # cycles of a channel
         first = max(end - rate * count, ready + ISSUE + ARRIVES + ACT_BYTES // BN_BYTES)
         self.tables.append(first)
@@ -271,7 +289,7 @@ class Front:
             return
         ready = decoded + ISSUE + 1
         load = given + 2
-        ring, params = config.wbuf_rows, config.param_chans // config.n_z
+        params = config.param_chans // config.n_z
         words = 1 if arg.depthwise else shape.on.steps  # of a channel
         total = words * arg.o_ch_num
         if shape.mode == FC or shape.arg.depthwise:  # words dealt over the banks, row by row
@@ -280,6 +298,7 @@ class Front:
         else:  # channel by channel, the last one of a group completes its rows
             span, each, parts = words, config.n_z, [words] * arg.o_ch_num
         size = shape.weight_bytes / total
+        ring = config.wbuf_rows + int(self.waiting / (size * config.n_z))  # rows
         serial = 1 if config.ahb_width > 32 or shape.bare else 4 if not shape.eight_bit else 2
         kept = ready - ISSUE + KEPT_FIRST
         gaps = REQUEST_GAP * arg.load_time / len(parts)
@@ -292,7 +311,8 @@ class Front:
                     yield True
                 free = max(free, self.rows_freed[over - 1] - span)
             over = self.loaded_params + group - params
-            if over >= 0 and shape.mode != FC and not shape.bare:
+            # with spare rows weights wait for room for parameters without stopping the bus
+            if over >= 0 and shape.mode != FC and not shape.bare and not self.waiting:
                 while len(self.params_freed) <= over:
                     yield True
                 free = max(free, self.params_freed[over])
@@ -301,7 +321,9 @@ class Front:
                 there = kept = kept + cost
             else:
                 due = max(ready, free - config.wgt_fifo_depth)
-                there = self.bus.read(due, cost + gaps) + ARRIVES
+                there = self.bus.read(due, cost + gaps, number) + ARRIVES
+            if self.waiting:  # out of the AI RAM they come faster
+                cost = size * part / KEPT_PIECE
             before = load
             constants = serial * part if arg.depthwise else serial
             load = max(load + max(part, constants), there, free + max(part, cost))
@@ -326,13 +348,31 @@ class Front:
         tables = 0 if shape.bare else ACT_BYTES + (0 if reuse else BN_BYTES * shape.arg.o_ch_num)
         return weights, tables
 
+    def read_again(self, layer: int, fill: int, cycles: int) -> int:
+        """Cycles that a layer takes longer than ``cycles`` because its weights waited in the AI RAM,
+        whose words are read between those of the fill."""
+        words = ceil_div(self.reads(layer)[0], self.config.path_bytes) if self.waiting else 0
+        return max(0, fill + words - cycles) if words else 0
+
+    def missing(self, layer: int) -> float:
+        """Words of weights and tables of the layer at work, or of one behind it, that the bus has
+        not brought so far."""
+        if len(self.read_out) > layer:
+            return 0
+        weights, tables = self.reads(layer)
+        rows, place = self.shapes[layer].weight_rows, len(self.pops)
+        known = max(0, len(self.rows) - self.first_row) if layer == place else 0
+        tables *= int(len(self.tables) <= self.first_table or layer != place)
+        return (weights * (1 - min(1, known / max(1, rows))) + tables) / self.config.bus_bytes
+
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""
         at = self.until(self.decoded, layer)
-        queue = QUEUE  # a layer walks through as many places
+        queue = self.config.look_ahead
         if layer >= queue:
             at = max(at, self.pops[layer - queue] + 1)
-        return max(at + queue, self.pops[layer - 1] + 1 if layer else 0)
+        walk = QUEUE + (QUEUE_MEMORY if queue > QUEUE else 0)
+        return max(at + walk, self.pops[layer - 1] + 1 if layer else 0)
 
     def row(self, number: int) -> int:
         """Cycle in which a row of weights of the layer at work was complete."""

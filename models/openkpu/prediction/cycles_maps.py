@@ -5,21 +5,21 @@ from __future__ import annotations
 
 from collections import deque
 
+import numpy as np
+
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout, map_bytes
 from openkpu.prediction.cycles_front import ARRIVES, ISSUE, STORE_ISSUE, Front
 from openkpu.prediction.cycles_shape import ENTRY, Shape, late_reads, moves_narrow
 
-# from a map's last piece, or that of its first line, to the layer's being able to begin: word,
+# from a map's last piece, or that of its first band, to the layer's being able to begin: word,
 # write, state
 LOADED = 3
 PATIENCE = 8  # cycles that a read of a map that leaves waits for the fill at most
 PIECE = 1  # narrow: the bytes of a word are registered before they are turned
 CUT = 2  # from a read of the AI RAM to the piece
-NEXT_LINE = 4  # pixel_lines: cycles between the pieces of a channel's line and the next one's
-TURN = 5  # ... more where the write-back writes all the time and goes first
-LINES_FIRST = 3  # line by line: later than a whole map, besides a cycle for each bit of the height
+BANDS_FIRST = 1  # pixel_bands: the request of the first band, later than that of a whole map
 SEEN = 3  # from the write that completes a channel, or the end of the work, to its first read
 BURST = 16  # words of a burst to storage
 SINGLE = 3  # cycles of a beat alone
@@ -49,30 +49,49 @@ def parts(front: Front, width: int, address: int = 0) -> list[float]:
     ]
 
 
-class Coming:
-    """A map on its way into the AI RAM: whole, or line by line."""
+def band_words(front: Front, shape: Shape) -> float:
+    """Words of the bus for a map in bands: each channel's part of a band begins with a new one."""
+    channels, height, width = shape.arg.in_shape
+    tops = np.arange(0, height, shape.band)
+    sizes = np.minimum(shape.band, height - tops) * width
+    begins = shape.arg.map_load_addr + np.arange(channels)[:, None] * height * width + tops * width
+    bus = front.config.bus_bytes
+    return float(np.sum((begins % bus + sizes + bus - 1) // bus))
 
-    def __init__(self, front: Front, shape: Shape, at: int) -> None:
-        """``at``: cycle of the request."""
+
+class Coming:
+    """A map on its way into the AI RAM: whole, or in bands of lines."""
+
+    def __init__(self, front: Front, shape: Shape, at: int, number: int) -> None:
+        """``at``: cycle of the request; ``number`` of the layer in its run."""
         layout, words = shape.arg.in_layout, map_bytes(shape.arg.in_shape) / front.config.bus_bytes
         line: float = sum(parts(front, layout.width, shape.arg.map_load_addr))
-        lines = layout.channels * layout.height
-        self.by_lines = shape.by_lines
+        self.band, self.height = shape.band, layout.height
         at += ISSUE
-        if self.by_lines:
-            at += LINES_FIRST + layout.height.bit_length()
-            line += NEXT_LINE + int(narrow(front))
-            writes = sum(map(shape.out_words, shape.stripes)) * shape.arg.o_ch_num
-            line += TURN * min(1, writes / line / lines)
-        cycles = max(line * lines, words)
+        if self.band:
+            at += BANDS_FIRST
+            words = band_words(front, shape)
+        cycles = max(line * layout.channels * layout.height, words)
         if front.tables:  # not before the first reads of a run
             front.advance(at)
-        self.end = int(front.bus.ahead(at, cycles, words)) + ARRIVES - 1
-        self.first, self.each = self.end - cycles, cycles / layout.height
+        # takes turns with weights and tables of its layer
+        turns = min(words, front.missing(number)) if self.band else 0
+        self.slow, owner = turns * cycles / words, number if self.band else None
+        begin = float(at)
+        if turns:
+            begin = front.bus.ahead(at, 2 * self.slow, turns, layer=owner)
+        rest = words - turns
+        if rest:
+            begin = front.bus.ahead(begin, cycles - self.slow, rest, layer=owner)
+        self.end = int(begin)
+        self.end += ARRIVES - 1
+        self.first, self.cycles = self.end - cycles - self.slow, cycles
 
     def line(self, number: int) -> int:
-        """Cycle in which a line of all channels was written."""
-        return int(self.first + self.each * (number + 1))
+        """Cycle in which the band with a line was written."""
+        lines = min(self.height, (number // self.band + 1) * self.band)
+        done = self.cycles * lines / self.height
+        return int(self.first + done + min(done, self.slow))
 
 
 class Leaving:

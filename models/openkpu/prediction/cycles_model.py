@@ -16,16 +16,25 @@ import numpy.typing as npt
 
 from openkpu.configs import Config
 from openkpu.kmodel.execute import runs_of, wanted_maps
-from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from openkpu.kmodel.program import (
+    Download,
+    KpuLayer,
+    Operation,
+    Program,
+    Upload,
+    View,
+)
 from openkpu.kmodel.residence.map_plan import MapPlan
 from openkpu.kmodel.residence.resident import keep_all
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
+from openkpu.layer.pixels import used_layouts
 from openkpu.network.network import Network, alignment
 from openkpu.prediction import cycles, cycles_maps
 from openkpu.prediction.cycles import LayerCycles
 from openkpu.prediction.cycles_shape import late_reads
+from openkpu.prediction.spare import rows_of_network, rows_of_programs
 from openkpu.words import MAPS, WAYS
 
 # Cycles of registers and interrupts of a run, besides those of its layers: preparing it, and
@@ -110,16 +119,20 @@ class MapMoves:
         """Before a segment: move the bytes that its layers read and that are not in the AI RAM."""
         made = np.zeros(self.held.size, dtype=bool)
         for number, arg in enumerate(args):
-            at = self._bytes(arg.in_layout)
-            missing = ~(self.held[at] | made[at])
-            if missing.any():
+            for layout, used in zip(arg.in_layouts, used_layouts(arg), strict=True):
+                at = self._bytes(used)
+                missing = ~(self.held[at] | made[at])
+                if not missing.any():
+                    continue
                 if made[at].any():  # single bytes of a map that is partly the device's own
                     self.cycles += cycles_maps.HOST_ACCESS * int(missing.sum()) + 1
-                elif plan is not None:
-                    plan.load(number, arg.in_layout)
-                    made[at] = True
                 else:
-                    self.cycles += cycles_maps.host_moves(arg.in_layout)
+                    at = self._bytes(layout)
+                    if plan is not None and layout == arg.in_layout:
+                        plan.load(number, layout)
+                        made[at] = True
+                    else:
+                        self.cycles += cycles_maps.host_moves(layout)
                 self.held[at] = True
             made[self._bytes(arg.out_layout)] = True
 
@@ -138,8 +151,8 @@ def _meet(one: View, other: View) -> bool:
 class _Model:
     """The runs of a model in sequence."""
 
-    def __init__(self, config: Config, via: str, dma: bool) -> None:
-        self.config, self.via, self.dma = config, via, dma
+    def __init__(self, config: Config, via: str, dma: bool, spare: int) -> None:
+        self.config, self.via, self.dma, self.spare = config, via, dma, spare
         self.moves = MapMoves(late_reads(config))
         self.names: list[str] = []
         self.layers: list[LayerCycles] = []
@@ -211,7 +224,12 @@ class _Model:
         for chosen in [[arg] for arg in args] if alone else [args]:
             out = by_host and chosen[-1] is args[-1]
             found = cycles.predict_layers(
-                self.config, chosen, eight_bit=steps[-1][0].eight_bit, tasks=tasks, to_host=out
+                self.config,
+                chosen,
+                eight_bit=steps[-1][0].eight_bit,
+                tasks=tasks,
+                to_host=out,
+                spare=self.spare,
             )
             if tasks:
                 self.other += TASK_NEXT if self.sizes else TASK_FIRST
@@ -231,7 +249,7 @@ def predict_model(
             raise ValueError(f"unknown {name} {value!r}, expected one of {', '.join(known)}")
     if maps == "dma":
         programs, _ = keep_all(programs, size, config)
-    model = _Model(config, via, maps == "dma")
+    model = _Model(config, via, maps == "dma", rows_of_programs(config, programs)[1])
     for program in programs:
         model.program(program)
     return Predicted(model.names, model.layers, model.moves.cycles, model.other, model.sizes)
@@ -242,7 +260,12 @@ def predict_network(config: Config, network: Network, *, inferences: int = 1) ->
     layers of all of them."""
     args = network.with_moves(0, alignment(config))[0].layers
     found = cycles.predict_layers(
-        config, args, eight_bit=network.eight_bit, tasks=True, inferences=inferences
+        config,
+        args,
+        eight_bit=network.eight_bit,
+        tasks=True,
+        inferences=inferences,
+        spare=rows_of_network(config, network)[1],
     )
     names = [f"L{number % len(args):02d}" for number in range(len(found.layers))]
     return Predicted(names, found.layers, other=1, sizes=[len(names)])

@@ -18,6 +18,7 @@ from openkpu.layer.decoded import (
     STRIDE_1,
     Decoded,
     Sizes,
+    band_lines,
     cut_stripes,
     decode_layer,
     pitch_code,
@@ -117,11 +118,10 @@ class Shape:
         return bool(self.arg.pool_task or self.arg.fp16)
 
     @cached_property
-    def by_lines(self) -> bool:
-        """A map from storage comes line by line, and the layer begins with the first one."""
-        arg = self.arg
-        taps = not (arg.fc or arg.depthwise) and arg.kernel == 3
-        return taps and arg.i_row_wid >= ENTRY
+    def band(self) -> int:
+        """Lines of a band of a map from storage, with whose first one the layer begins; 0: it comes
+        whole."""
+        return band_lines(self.arg)
 
     @cached_property
     def in_pitch(self) -> int:
@@ -184,11 +184,16 @@ class Shape:
     def _stripe(self, x: int, y: int, wide: int, lines: int) -> Stripe:
         """A stripe as fill_stripe and fill_seq compute it."""
         log2, arg = self.stride_log2, self.arg
-        around = int(arg.kernel == 3 and not arg.elementwise)  # windows of 3x3 are read
+        around = 0 if arg.elementwise else arg.edge  # windows of 3x3 are read
         first = max(0, (y << log2) - around)
         last = (y + lines - 1) << log2
-        in_lines = lines
-        if around:
+        in_lines, top = lines, first == 0
+        if around > 1:  # each tap row reads its own lines
+            upper = max(0, lines - max(0, around - y))
+            lower = max(0, min(lines, arg.i_col_high - y - around))
+            in_lines, top = upper + lines + lower, False
+            last = y + around + lower - 1 if lower else last
+        elif around:
             last = min(arg.i_col_high - 1, last + 1)
             # one of four lines is not read where every fourth is computed
             in_lines = sum(log2 < 2 or n % 4 != 2 for n in range(first, last + 1))
@@ -197,7 +202,7 @@ class Shape:
         stop = min(arg.i_row_wid - 1, low + ((wide - 1) << log2) + around)
         words = stop // self.tile_word - begin // self.tile_word + 1
         right, bottom = x + wide == self.on.kw, y + lines == self.on.kh
-        return Stripe(wide, lines, x, right, bottom, in_lines, words, first == 0, last)
+        return Stripe(wide, lines, x, right, bottom, in_lines, words, top, last)
 
     def sweep(self, stripe: Stripe) -> int:
         """Issues over the pixels of a stripe."""

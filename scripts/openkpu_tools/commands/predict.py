@@ -154,7 +154,7 @@ def of_compiled(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
         print(calibrated.summary)
     found = []
     for part in program.device_parts:
-        run_network.check_network(part.network, args.config)
+        run_network.check_named(args.model, part.network, args.config)
         found.append(predict_network(args.config, part.network))
     hosts = sum(report.runs == "host" for report in program.reports.values())
     lists = "a task list" if len(found) == 1 else f"{len(found)} task lists"

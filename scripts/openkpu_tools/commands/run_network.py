@@ -19,6 +19,7 @@ from openkpu.configs import Config
 from openkpu.network.device_rules import check_network
 from openkpu.network.network import Network, NetworkError, NetworkRun, alignment
 from openkpu.prediction.roofline import network_cycles
+from openkpu.prediction.spare import rows_of_network
 from openkpu.products import matmul_lists
 from openkpu_tb import seeds
 from openkpu_tb.runs import launch
@@ -216,7 +217,9 @@ def simulate_network(
 
     least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)
     limit = 50_000 + LIMIT * least
-    request = NetworkRequest(network, images, limit, alignment(args.config))
+    request = NetworkRequest(
+        network, images, limit, alignment(args.config), rows_of_network(args.config, network)
+    )
     size = network.storage(images, align=request.align).data.size
     rtl.simulate_request(args, request, on_event, size)
     return records, per_inference, state["good"] and len(per_inference) == len(images)

@@ -25,6 +25,7 @@ from openkpu.compiler.source import is_ours, read_model_program
 from openkpu.kmodel.residence.one_list import read_task_list
 from openkpu.network.network import Network
 from openkpu.prediction.roofline import array_macs, network_cycles
+from openkpu.prediction.spare import rows_of_network
 from openkpu_tb import seeds, simrun
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.runs import launch
@@ -174,7 +175,8 @@ def run_stream(args: argparse.Namespace, given: Work) -> bool:
         elif event["event"] == "rules":
             progress.line(event["text"])
 
-    runs = [RequestedRun(network, images, disturb=args.disturb)]
+    rows = rows_of_network(args.config, network)
+    runs = [RequestedRun(network, images, disturb=args.disturb, spare=rows)]
     least = network_cycles(args.config, network.layers, eight_bit=network.eight_bit)
     limit = LIMIT + run_network.LIMIT * least
     request = StreamRequest(runs, limit=limit, seed=args.seed)

@@ -41,8 +41,10 @@ SETTINGS: Mapping[str, tuple[int, ...]] = {
     "OUT32": (0, 1),
     "PERF": (0, 1),
     "KEEP_WEIGHTS": (0, 1),
+    "WEIGHT_AHEAD": (0, 1),
     "FP16_LANES": (0, 8),
     "FLAT_MAPS": (0, 1),
+    "DILATION": (1, 8),
     "SUM_PLANES": (0, 1),
     "GATE": (0,),
     "WEIGHT_BITS": (8, 16),
@@ -52,6 +54,7 @@ SETTINGS: Mapping[str, tuple[int, ...]] = {
     "TILE_ROWS": (32, 64, 128),
     "WBUF_ROWS": (512, 1024),
     "PARAM_CHANS": (1024, 2048),
+    "LOOK_AHEAD": (4, 16),
     "PATH": (16, 32),
     "AHB_W": (32, 64),
 }

@@ -55,6 +55,7 @@ class Verdict:
     steps: int
     seconds: float
     note: str = ""
+    run: str = ""  # the task that it shares with others
 
     @property
     def good(self) -> bool:
@@ -73,12 +74,25 @@ class Verdict:
         return f"{self.state.upper()}: {self.note}" if self.note else self.state
 
 
-def script(proof: Proof, mode: str, files: list[Path], left_out: list[str]) -> str:
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A run of SymbiYosys: properties that it tries; assertions that it assumes, and leaves out."""
+
+    name: str
+    mode: str
+    chosen: list[Property]
+    assumed: list[str]
+    left_out: list[str]
+
+
+def script(proof: Proof, task: Task, files: list[Path]) -> str:
     """The task of SymbiYosys."""
+    mode = task.mode
     verilog = [path for path in files if path.suffix == ".v"]
     depth = {"prove": proof.depth, "bmc": proof.bounded_depth, "cover": proof.cover_depth}[mode]
     sets = " ".join(f"-set {key} {value}" for key, value in proof.parameters.items())
-    cells = " ".join(f"c:{name}" for name in left_out)
+    cells = " ".join(f"c:{name}" for name in task.left_out)
+    known = " ".join(f"c:{name}" for name in task.assumed)
     free = " ".join(f"*/c:{name}" for name in proof.free)
     lines = [
         "[options]",
@@ -96,6 +110,7 @@ def script(proof: Proof, mode: str, files: list[Path], left_out: list[str]) -> s
         f"prep -flatten -top {proof.module}",
         "memory_map",
         f"chformal -assert -remove {cells}" if cells else "",
+        f"chformal -assert2assume {known}" if known else "",
         "[files]",
         *(path.name for path in files),
     ]
@@ -111,17 +126,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": path}
 
 
-def solve(
-    proof: Proof, mode: str, folder: Path, files: list[Path], left_out: list[str]
-) -> tuple[str, float]:
+def solve(proof: Proof, task: Task, folder: Path, files: list[Path]) -> tuple[str, float]:
     """What SymbiYosys printed for one task, a last line of TIMEOUT when it was ended; its seconds.
 
     The seconds are of the processor: those of the clock depend on what else the machine does.
     """
-    (folder / f"{mode}.sby").write_text(script(proof, mode, files, left_out))
+    (folder / f"{task.name}.sby").write_text(script(proof, task, files))
     tools = ["--yosys", TOOLS[1], "--smtbmc", TOOLS[2], "--witness", TOOLS[3]]
-    words = [TOOLS[0], "-f", *tools, f"{mode}.sby"]
-    with (folder / f"{mode}.log").open("w") as log:
+    words = [TOOLS[0], "-f", *tools, f"{task.name}.sby"]
+    with (folder / f"{task.name}.log").open("w") as log:
         process = subprocess.Popen(
             words, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT
         )
@@ -132,14 +145,13 @@ def solve(
             except subprocess.TimeoutExpired:
                 log.write("DONE (TIMEOUT, rc=8)\n")
         RUNNING.discard(process)
-    said = (folder / f"{mode}.log").read_text()
+    said = (folder / f"{task.name}.log").read_text()
     return said, sum(float(seconds) for seconds in CPU.findall(said))
 
 
-def judged(
-    proof: Proof, mode: str, chosen: list[Property], log: str, seconds: float
-) -> list[Verdict]:
+def judged(proof: Proof, task: Task, log: str, seconds: float) -> list[Verdict]:
     """The verdict on each property of a task."""
+    mode = task.mode
     ended = DONE.search(log)
     state = ended[1] if ended else "ERROR"
     base = [line for line in log.splitlines() if "basecase" in line or mode != "prove"]
@@ -149,7 +161,7 @@ def judged(
     steps = max((int(n) + 1 for line in base for n in STEP.findall(line)), default=0)
     stuck = ", ".join(sorted(set(STUCK.findall(log)))) or "none by itself"
     found = []
-    for each in chosen:
+    for each in task.chosen:
         note, count = "", steps
         if each.name in failed:
             word, count = "failed", failed[each.name]
@@ -183,6 +195,7 @@ def judged(
                 count,
                 seconds,
                 note,
+                task.name,
             )
         )
     return found
@@ -205,31 +218,48 @@ def stage(folder: Path, module: str, fault: Fault | None = None) -> list[Path]:
     return files
 
 
-def prove(proof: Proof, fault: Fault | None = None, modes: tuple[str, ...] = ()) -> list[Verdict]:
-    """The verdicts on all properties of a proof."""
+def tasks_of(proof: Proof) -> list[Task]:
+    """The runs of a proof; UsageError when it names a property that there is none of."""
     every = proofs.properties(proof.module, proofs.sources())
     asserts = [each for each in every if each.kind == "assert"]
-    unknown = set(proof.bounded) - {each.name for each in asserts} - {"*"}
+    staged = [name for stage in proof.stages for name in stage]
+    if twice := sorted({name for name in staged if staged.count(name) > 1}):
+        raise command.UsageError(f"{proofs.LIST}: {proof.module}: {', '.join(twice)} in two stages")
+    unknown = {*proof.bounded, *staged} - {each.name for each in asserts} - {"*"}
     if unknown:
         raise command.UsageError(f"{proofs.LIST}: {proof.module}: no property {', '.join(unknown)}")
     tried = [p for p in asserts if p.name in proof.bounded or "*" in proof.bounded]
-    tasks = {
-        "prove": [each for each in asserts if each not in tried],
-        "bmc": tried,
-        "cover": [each for each in every if each.kind == "cover"],
-    }
+    by_induction = [p for p in asserts if p not in tried]
+    found, before = [], []
+    later = [p for p in by_induction if not any(p.name in stage for stage in proof.stages)]
+    stages = [[p for p in by_induction if p.name in stage] for stage in proof.stages]
+    for number, chosen in enumerate([*stages, later]):
+        out = [p.name for p in asserts if p not in chosen and p.name not in before]
+        found.append(Task(f"prove{number or ''}", "prove", chosen, before, out))
+        before = before + [p.name for p in chosen]
+    covers = [each for each in every if each.kind == "cover"]
+    found.append(Task("bmc", "bmc", tried, [], [p.name for p in by_induction]))
+    found.append(Task("cover", "cover", covers, [], []))
+    return [task for task in found if task.chosen]
+
+
+def prove(proof: Proof, fault: Fault | None = None, modes: tuple[str, ...] = ()) -> list[Verdict]:
+    """The verdicts on all properties of a proof."""
     found = []
     with tempfile.TemporaryDirectory(prefix="formal_", dir=builds()) as tmp:
         folder = Path(tmp)
         files = stage(folder, proof.module, fault)
-        for mode, chosen in tasks.items():
-            if not chosen or (modes and mode not in modes):
+        for task in tasks_of(proof):
+            if modes and task.mode not in modes:
                 continue
-            left_out = [] if mode == "cover" else [p.name for p in asserts if p not in chosen]
-            log, seconds = solve(proof, mode, folder, files, left_out)
-            verdicts = judged(proof, mode, chosen, log, seconds)
+            log, seconds = solve(proof, task, folder, files)
+            verdicts = judged(proof, task, log, seconds)
             if not fault and any(v.state == "failed" for v in verdicts):
-                keep(folder / mode / "engine_0", proof.module)
+                keep(folder / task.name / "engine_0", proof.module)
+            unproven = [v.name for v in found if v.name in task.assumed and not v.good]
+            if unproven:
+                note = f"rests on {', '.join(unproven)}"
+                verdicts = [dataclasses.replace(v, state="undecided", note=note) for v in verdicts]
             found += verdicts
     return found
 
@@ -289,7 +319,7 @@ def run_proofs(chosen: list[Proof], jobs: int, record: bool) -> int:
         for proof, found in zip(chosen, pool.map(prove, chosen), strict=True):
             verdicts += found
             bad = [v for v in found if not v.good]
-            took = sum({v.kind + v.state: v.seconds for v in found}.values())
+            took = sum({v.run: v.seconds for v in found}.values())
             counts = [
                 f"{sum(v.state == state for v in found)} {state}"
                 for state in GOOD

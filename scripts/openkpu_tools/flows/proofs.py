@@ -48,6 +48,9 @@ class Proof:
     quick: bool = True  # part of the short run
     free: tuple[str, ...] = ()  # instances that are cut away: their outputs are free
     faults: tuple[Fault, ...] = ()
+    # sets of properties that are proven one after the other, each set with those before it assumed;
+    # the others last
+    stages: tuple[tuple[str, ...], ...] = dataclasses.field(default=(), repr=False)
 
     @property
     def name(self) -> str:
@@ -66,6 +69,7 @@ def load_proofs() -> list[Proof]:
         ]
         for key in ("bounded", "free"):
             entry[key] = tuple(entry.get(key, []))
+        entry["stages"] = tuple(tuple(stage) for stage in entry.get("stages", []))
         try:
             found.append(Proof(**entry, faults=tuple(faults)))
         except TypeError as error:
@@ -114,7 +118,7 @@ def files_of(module: str) -> list[Path]:
 def proof_digest(proof: Proof) -> str:
     """Of all that a proof is about, without comments and blanks."""
     terms = dataclasses.replace(proof, seconds=0, quick=True, faults=())
-    state = hashlib.sha256(repr(terms).encode())
+    state = hashlib.sha256((repr(terms) + repr(proof.stages or "")).encode())
     for path in files_of(proof.module):
         text = re.sub(r"//.*", "", path.read_text())
         state.update("\0".join([path.name, *text.split()]).encode())

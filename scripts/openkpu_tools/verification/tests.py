@@ -54,7 +54,9 @@ def sweep(argv: list[str] | None = None) -> int:
     args = registry.parse_command("sweep", argv)
     os.environ["OKPU_SWEEP"] = "whole"
     os.environ.setdefault("OPENKPU_SIM_SECONDS", SWEEP_SECONDS)
-    _pytest("-n", str(args.jobs), HOSTILE, "-k", "test_sweep and verilator")
+    _pytest(
+        "-n", str(args.jobs), HOSTILE, "-k", "(test_sweep or test_weights_that_wait) and verilator"
+    )
 
 
 def control(argv: list[str] | None = None) -> int:

@@ -104,12 +104,15 @@ class Histories:
         bad_pixels: Iterable[int] = (),
         bad_layers: dict[int, int] | None = None,
         bad_lists: Iterable[int] = (),
+        spare_most: int | None = None,
     ) -> None:
         """``bad_pixels``: images that the storage answers with ERROR; ``bad_lists``: lists that
         contain such a word, or whose tables or weights do; ``bad_layers``: the error code with
-        which the device refuses a layer."""
+        which the device refuses a layer; ``spare_most``: rows of the AI RAM, in which weights may
+        wait; None: they do not."""
         self.bad_pixels, self.bad_lists = set(bad_pixels), set(bad_lists)
         self.bad_layers = bad_layers or {}
+        self.spare_most = spare_most
         self.states = {State()}
         self.tail: list[str] = []  # the latest observations, for a message
 
@@ -225,6 +228,9 @@ class Histories:
         elif name in ALIGNED and s.occupied and value % BUS:
             yield _error(s, Err.BAD_CONFIG)
             yield from self._fails(s)
+        elif name == "AI_SPARE_ROWS" and not spare_stored(value, self.spare_most):
+            yield s if self.spare_most is None else _error(s, Err.BAD_CONFIG)
+            yield from () if self.spare_most is None else self._fails(s)
         elif name in FIELDS:
             what = rule(name, s.doing)
             after = replace(
@@ -341,6 +347,13 @@ FIELDS |= {"AI_CNN_MODE": "mode", "AI_PIX_STRIDE": "pix_stride", "AI_RES_STRIDE"
 FIELDS |= {"AI_LIST_ADR": "list", "AI_LIST_LEN": "length"}
 ALIGNED = ("AI_RES_ADR", "AI_RES_STRIDE")
 NAMES = {offset: name for name, offset in AI.items()}
+
+
+def spare_stored(value: int, most: int | None) -> bool:
+    """Does AI_SPARE_ROWS hold what is written? ``most``: rows of the AI RAM in which weights may
+    wait; None: they do not."""
+    first, rows = value & 0x7FFF, value >> 16
+    return most is not None and (not rows or first + rows <= most)
 
 
 def _error(s: State, code: int) -> State:

@@ -31,7 +31,8 @@ SAME = (
     *("interrupt_mask", "interrupt_mask_hi", "fifo_threshold", "fifo_threshold_hi"),
     *("eight_bit_mode", "eight_bit_mode_hi", "AI_CNN_MODE", "AI_NPIX_ADR", "AI_RES_ADR"),
     *("AI_INF_LEFT", "AI_RES_STRIDE", "AI_INT_MASK", "AI_READ_FIRST", "AI_READ_LAST"),
-    *("AI_WRITE_FIRST", "AI_WRITE_LAST", "AI_WATCHDOG", "fifo_ctrl", "fifo_ctrl_hi"),
+    *("AI_WRITE_FIRST", "AI_WRITE_LAST", "AI_WATCHDOG", "AI_SPARE_ROWS"),
+    *("fifo_ctrl", "fifo_ctrl_hi"),
 )
 # bits that take any value, whatever the device does; and while it is idle
 AT_WORK = dict.fromkeys(NEXT_JOB, 0xFFFFFFFF) | {"AI_LIST_LEN": 0x3FF}

@@ -11,12 +11,22 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from openkpu.layer.regmap import OFFSETS
+from openkpu.network.kept import spare_register
 from openkpu_tb.core.registers import AI, FIFO_CTRL, Ctrl, Err
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.simulation import SLOW, rng
 from openkpu_tb.device.write_rules import RULES
-from tb.device.actions.control_model import FIELDS, SEEN, Histories, State, Watcher
+from tb.device.actions.control_model import (
+    FIELDS,
+    SEEN,
+    Histories,
+    State,
+    Watcher,
+    spare_stored,
+)
 from tb.device.checked import checked
 from tb.device.hostile import timeline
 from tb.device.hostile.timeline import Findings, Script, burst, merged, read, write
@@ -26,6 +36,7 @@ from tb.device.hostile.tiny_jobs import (
     UNTOUCHED,
     LayerJob,
     StreamJob,
+    heavy_network,
     layer_job,
     moments,
     stream_job,
@@ -103,8 +114,16 @@ def offered(job: StreamJob) -> dict[str, list[int]]:
     values |= {"AI_READ_FIRST": [0], "AI_READ_LAST": [end - 1024]}
     values |= {"AI_WRITE_FIRST": [0], "AI_WRITE_LAST": [end - 1024]}
     values |= {"AI_LOCK": [0], "AI_WATCHDOG": [0, 1, 1 << 20]}
+    values["AI_SPARE_ROWS"] = [spare_register(rows) for rows in spare_parts(job)]
     assert set(values) == SWEPT, "a register of the table is left out"
     return values
+
+
+def spare_parts(job: StreamJob) -> list[tuple[int, int]]:
+    """Rows in which weights may wait: none, many, few, and some that do not exist."""
+    first, rows = job.network.spare_rows(job.device.back.ram_rows)
+    middle, end = first + rows // 2, job.device.back.ram_rows
+    return [(0, 0), (middle, rows // 2), (first + 8192, 3), (end - 1, 2)]
 
 
 def trials(values: dict[str, list[int]], cycles: Iterable[int]) -> Iterator[Trial]:
@@ -147,6 +166,7 @@ class Sweep:
     stream: StreamJob
     layers: LayerJob | None = None
     refused: dict[int, int] = field(default_factory=dict)  # layer: its code
+    spare: int = 0  # AI_SPARE_ROWS before each trial
 
     async def run(self, what: str, cases: Iterable[tuple[Trial, Script]]) -> None:
         """Each trial among the accesses of a script; AssertionError with what was wrong."""
@@ -165,6 +185,9 @@ class Sweep:
         """Perform a script; what no history explains, or nothing."""
         stream, layers, maps = self.stream, self.layers, []
         await stream.arm()
+        waits = bool(int(self.device.tb.weights_wait.value))
+        most = self.device.back.ram_rows if waits else None
+        await self.device.write(AI["AI_SPARE_ROWS"], self.spare)
         if layers is None:
             outcome = await stream.trial(script, start=False, keep=True)
             slots = outcome.slots
@@ -175,13 +198,16 @@ class Sweep:
         if outcome.hung:
             return outcome.brief
         numbers = {tuple(w): n for n, w in enumerate(layers.words)} if layers else {}
-        watcher = Watcher(numbers, Histories(bad_layers=self.refused))
+        watcher = Watcher(numbers, Histories(bad_layers=self.refused, spare_most=most))
         for name in FIELDS.keys() & stream.registers:
             watcher.histories.wrote(AI[name], stream.registers[name])
-        held: dict[int, int] = {}
+        held: dict[int, int] = {AI["AI_SPARE_ROWS"]: self.spare}
         for _, access in sorted(script.items()):
             if wrong := watcher.see(access):
                 return wrong
+            spared = access.addr == AI["AI_SPARE_ROWS"]
+            if spared and access.write and not spare_stored(access.data, most):
+                continue
             if access.addr in PLAIN and access.write:
                 held[access.addr] = access.data
             elif held.get(access.addr, access.data) != access.data:
@@ -215,6 +241,32 @@ class Sweep:
             if 0 <= slot < len(found):
                 found[slot] = image if whole else ANY
         return found
+
+
+@checked()
+async def sweep_waiting(device: Device) -> None:
+    """Writes of AI_SPARE_ROWS, and some others, at any time of a stream whose weights wait."""
+    assert int(device.tb.weights_wait.value), "a build without rows for weights"
+    job = StreamJob(device, rng(), 2, make=heavy_network)
+    await job.place()
+    _, part, *_ = spare_parts(job)
+    await device.back.load_ram(part[0], np.zeros(64 * part[1], np.uint8))
+    await device.spare(part)
+    rest = (await moments(job)).rest
+    assert (await device.back.read_ram(*part))[0].any(), "no weights waited"
+    values, random = offered(job), rng(7)
+    many = [(name, value) for name in values for value in values[name] if name not in SPOILS]
+    rows = [("AI_SPARE_ROWS", value) for value in values["AI_SPARE_ROWS"]]
+    cases = []
+    for _ in range(10 * SHARE if WHOLE else SHARE // 4 + 1):
+        at = int(random.integers(1, rest))
+        some = [rows[int(random.integers(len(rows)))] for _ in range(int(random.integers(1, 4)))]
+        if random.random() < 0.3:
+            some.append(many[int(random.integers(len(many)))])
+        cases.append(Trial(at, tuple(some)))
+    base = {0: write(AI["AI_CTRL"], START)}
+    sweep = Sweep(device, job, spare=spare_register(part))
+    await sweep.run("weights that wait", ((trial, base) for trial in cases))
 
 
 async def sweep_list(device: Device, count: int, images: int, what: str, more: int) -> None:

@@ -4,6 +4,8 @@
 `make sweep` tries every write of the sweeps (OKPU_SWEEP=whole); here it is a share by the seed.
 """
 
+import dataclasses
+
 import pytest
 
 from openkpu import configs
@@ -28,6 +30,22 @@ def bench(sim: str, module: str, case: str | None = None) -> None:
 def test_hostile(sim: str, module: str) -> None:
     """Every case; Icarus runs a share of the cycles, and a handful of the errors."""
     bench(sim, module)
+
+
+# weights wait in the AI RAM
+WAITS = dataclasses.replace(
+    configs.load_config("nano"), wbuf_rows=64, look_ahead=16, weight_ahead=1
+)
+
+
+@pytest.mark.check
+@pytest.mark.tier(nightly=["icarus-*", "verilator-sweep_reset", "verilator-sweep_stream"])
+@pytest.mark.parametrize("case", ["sweep_waiting", "sweep_stream", "sweep_reset"])
+@pytest.mark.parametrize("sim", SIMS)
+def test_weights_that_wait(sim: str, case: str) -> None:
+    """A build in which weights wait: the register that names rows for them has an effect."""
+    params = launch.parameters(WAITS)
+    launch.run_device(sim, "tb.device.hostile.sweep_tests", params, testcase=case)
 
 
 @pytest.mark.check

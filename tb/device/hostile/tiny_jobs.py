@@ -6,7 +6,7 @@ result in each slot, the registers, whether the device became idle. A slot is th
 image whose golden result it holds, UNTOUCHED, or WRONG.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -112,6 +112,26 @@ def tiny_network(rng: np.random.Generator) -> Network:
     return network
 
 
+def heavy_network(rng: np.random.Generator) -> Network:
+    """Layers whose weights do not fit 64 rows of the smallest array, and arrive while the layers
+    before compute; some thousand cycles."""
+    network, x = Network(eight_bit=True), rng.integers(0, 256, (2, 6, 6)).astype(np.uint8)
+    signed = False
+    for kind in (
+        {"o": 8, "kernel": 3, "pool": 0},
+        {"o": 16, "kernel": 3, "pool": 2},
+        {"o": 16, "kernel": 3, "pool": 0},
+        {"o": 8, "fc": True},
+    ):
+        fixed = {"depthwise": False, "fc": False, **kind}
+        layer = random_layer(rng, x=x, signed_in=signed, eight_bit=True, limits=Limits(), **fixed)
+        network.add(layer.arg, layer.weights, layer.bn, layer.act)
+        x, signed = layer.y, bool(layer.arg.signed_out)
+    network.place()
+    network.validate()
+    return network
+
+
 class StreamJob:
     """A tiny network over ``count`` of the images in storage, from a base address.
 
@@ -125,10 +145,11 @@ class StreamJob:
         count: int,
         images: int = 8,
         base: int = 0,
+        make: Callable[[np.random.Generator], Network] = tiny_network,
     ) -> None:
         self.device, self.count, self.base = device, count, base
         while True:  # results of different images must differ
-            self.network = tiny_network(rng)
+            self.network = make(rng)
             self.images = rng.integers(0, 256, (images, *self.network.in_shape), dtype=np.uint8)
             golden = [self.network.run(x).y.view(np.uint8).reshape(-1) for x in self.images]
             self.golden = np.stack(golden)

@@ -10,6 +10,7 @@ from openkpu.layer.pool_tasks import KINDS
 from openkpu.network.network import Network
 from openkpu_tb.coverage.model import (
     BITS,
+    DILATED,
     LOADS,
     MAPS,
     OPERANDS,
@@ -22,7 +23,7 @@ from openkpu_tb.coverage.model import (
 from openkpu_tb.runs.random_cases import case_of, draw_layer, images_of
 from openkpu_tb.runs.requests import RandomCase
 
-CROSSES = ("layer", "elementwise", "pooling", "product")
+CROSSES = ("layer", "dilation", "elementwise", "pooling", "product")
 WAYS = ("host", "tasks", "stream")
 
 
@@ -39,9 +40,9 @@ def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Rando
     """
     rng = np.random.default_rng(seed)
     n = lambda least, most: int(rng.integers(least, most + 1))  # noqa: E731
-    width = bin[-1] if cross != "layer" else bin[2]
-    code = {"layer": lambda: POOLS.index(bin[1]), "elementwise": lambda: POOLS.index(bin[2])}
-    code = code.get(cross, lambda: 0)()
+    width = bin[2] if cross == "layer" else bin[-1] if cross != "dilation" else "2-16"
+    pool = {"layer": 1, "dilation": 2, "elementwise": 2}.get(cross)
+    code = 0 if pool is None else POOLS.index(bin[pool])
     stride = POOL_STRIDE[code]
     widths = list(WIDTHS)
     narrowest = 1 + (WIDTHS[widths[widths.index(width) - 1]] if width != "1" else 0)
@@ -73,6 +74,18 @@ def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Rando
             "ram_rows": config.ai_ram_rows,
         }
 
+    def apart(_rng: np.random.Generator) -> dict[str, int | bool]:
+        far, kind, _ = bin
+        c = n(1, 12)
+        o = {"o": c if kind == DILATED[1] else n(1, 12)}
+        extra = {"product": True} if kind == DILATED[2] else {"pool": code, "fc": False, **depth}
+        return {
+            **{"c": c, "h": n(stride, 20), "w": n(stride, 70), "kernel": 3, "dilation": int(far)},
+            **{**o, **extra, "ram_rows": config.ai_ram_rows},
+        }
+
+    depth = {"depthwise": bin[1] == DILATED[1]}
+
     def pools(_rng: np.random.Generator) -> dict[str, int | bool | tuple[int, int, int, int]]:
         kind = next(kind for kind, name in KINDS.items() if name == bin[0])
         w, padded = n(narrowest, WIDTHS[width]), bin[1] == WINDOWS[1]
@@ -92,6 +105,7 @@ def bin_case(config: Config, cross: str, bin: Bin, seed: int, way: str) -> Rando
         }
 
     shapes = {"layer": layer_of, "elementwise": two_maps, "pooling": pools, "product": products}
+    shapes["dilation"] = apart
     layer = draw_layer(rng, shapes[cross])
     images = layer.x.view(np.uint8)[None]
     if way != "host":

@@ -32,10 +32,12 @@ VALUES: dict[str, Sequence[int]] = {
     "weight_bits": (8, 16, 16),
     "path_bytes": (16, 32, 64, 128, 128),
     "param_chans": (1024, 2048),
+    "look_ahead": (4, 8, 16),
     "tile_rows": (32, 64, 128, 256),
     "post_share": (1, 2, 4),
     "pool_lanes": (0, 1, 2, 4, 8),
     "keep_weights": (0, 1),
+    "weight_ahead": (0, 1),
     "flat_maps": (0, 1),
     "sum_planes": (0, 1),
     "post_tables": (0, 1),
@@ -44,6 +46,7 @@ VALUES: dict[str, Sequence[int]] = {
         ("pix_fifo_depth", "wgt_fifo_depth", "bias_fifo_depth"), (2, 3, 7, 16, 31, 33, 64)
     ),
     "out32": (0, 1, 1, 1),
+    "dilation": (1, 3, 8),
 }
 
 

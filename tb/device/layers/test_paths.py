@@ -2,6 +2,7 @@
 """Builds unlike the named ones: paths that do not match the array, other lanes of pools or none."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -133,11 +134,14 @@ def test_lanes_of_pools(config: configs.Config) -> None:
 
 @pytest.mark.check
 @pytest.mark.tier(nightly=["pool*"])
-@pytest.mark.parametrize("lacks", ["fp16_lanes", "pool_lanes", "out32"])
+@pytest.mark.parametrize("lacks", ["fp16_lanes", "pool_lanes", "out32", "dilation"])
 def test_build_without(lacks: str) -> None:
     """It refuses the task that needs it, and only that; what comes behind it is exact."""
-    make = {"fp16_lanes": random_fp16, "pool_lanes": random_pool, "out32": random_product}[lacks]
-    config = dataclasses.replace(configs.load_config("nano"), **{lacks: 0})
+    dilated = functools.partial(random_layer, kernel=3, pool=0, fc=False, dilation=2)
+    made = {"fp16_lanes": random_fp16, "pool_lanes": random_pool, "out32": random_product}
+    make = {**made, "dilation": dilated}[lacks]
+    none = {lacks: int(lacks == "dilation")}
+    config = dataclasses.replace(configs.load_config("nano"), **none)
     rng, limits = np.random.default_rng(5), Limits(channels=6, size=20)
     makers = [*(3 * (random_layer, make)), random_layer]
     layers = [maker(rng, limits=limits) for maker in makers]

@@ -35,6 +35,7 @@ from openkpu.network.network import Network
 from openkpu.prediction import cycles, cycles_maps, keeping
 from openkpu.prediction.cycles_model import Predicted, predict_model, predict_network
 from openkpu.prediction.cycles_shape import Shape
+from openkpu.prediction.spare import rows_of_network
 from openkpu_tb.device import cycles as records
 from openkpu_tb.runs import launch, measured
 from openkpu_tb.runs.requests import (
@@ -215,7 +216,10 @@ def test_stream(config: str) -> None:
 def compare_streams(config: Config, runs: Sequence[tuple[Network, np.ndarray]]) -> None:
     """Continuous runs: from each result to the next."""
     events: list[dict] = []
-    asked = [RequestedRun(network, images) for network, images in runs]
+    asked = [
+        RequestedRun(network, images, spare=rows_of_network(config, network))
+        for network, images in runs
+    ]
     launch.run_job("verilator", config, StreamRequest(asked, LIMIT, seed=1), events.append)
     streams = [event for event in events if event["event"] == "stream"]
     for (network, images), event in zip(runs, streams, strict=True):

@@ -67,9 +67,11 @@ def draw(
     count = int(rng.integers(TASKS[0], TASKS[1] + 1))
     kinds = [str(rng.choice(KINDS)) for _ in range(count)] + ([last] if last else [])
     shape = tuple(int(n) for n in rng.integers((1, 2, 2), (8, 9, 40)))
-    if rng.random() < 0.4:  # line by line, where it is a convolution of 3x3
+    if rng.random() < 0.4:  # in several bands, where it is a convolution
         kinds[0] = "convolution"
-        shape = tuple(int(n) for n in rng.integers((1, 2, 64), (4, 13, 150)))
+        wide = rng.random() < 0.5
+        least, most = ((1, 2, 64), (4, 13, 150)) if wide else ((1, 9, 3), (10, 30, 64))
+        shape = tuple(int(n) for n in rng.integers(least, most))
     network, image = random_list(
         rng,
         kinds,

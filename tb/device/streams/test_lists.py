@@ -6,6 +6,7 @@ most tasks lie apart, and all of AI RAM and storage is compared, so that a wrong
 no later task reads it.
 """
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -35,6 +36,7 @@ def lists(name: str, count: int, *, slow: bool = False, moves: float = 0.0) -> l
     all_kinds = ALL_KINDS if config.fp16_lanes else KINDS
     most = (4, 6, 10) if slow else (9, 13, 150 if moves else 41)
     limits = SMALL if slow else Limits(channels=12, size=30)
+    limits = dataclasses.replace(limits, dilation=config.dilation)
     cases: list[RandomCase] = []
     while len(cases) < count * len(IMAGES):
         number = len(cases) // len(IMAGES)

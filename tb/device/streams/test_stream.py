@@ -61,3 +61,30 @@ def test_kept_weights(sim: str, config: configs.Config) -> None:
     launch.run_device(
         sim, "tb.device.streams.kept_tests", params, env={"OKPU_BUS": str(params["AHB_W"])}
     )
+
+
+# weights wait in the AI RAM: words of each width, READ = 3, a bus half as wide as a word
+AHEAD = {
+    "verilator-small": dataclasses.replace(
+        SMALL, wbuf_rows=64, look_ahead=16, weight_ahead=1, keep_weights=1
+    ),
+    "verilator-k210": dataclasses.replace(K210, n_z=4, wbuf_rows=128),
+    "verilator-nano": dataclasses.replace(
+        configs.load_config("nano"), wbuf_rows=64, look_ahead=8, weight_ahead=1, keep_weights=1
+    ),
+    "verilator-words-of-two-rows": dataclasses.replace(
+        K210, n_z=4, wbuf_rows=64, path_bytes=128, ahb_width=128
+    ),
+    "icarus-nano": dataclasses.replace(
+        configs.load_config("nano"), wbuf_rows=64, look_ahead=16, weight_ahead=1, keep_weights=1
+    ),
+}
+
+
+@pytest.mark.check
+@pytest.mark.tier(nightly=["verilator-k210", "verilator-words-of-two-rows", "icarus-nano"])
+@pytest.mark.parametrize("name", AHEAD)
+def test_weights_that_wait(name: str) -> None:
+    params = launch.parameters(dataclasses.replace(AHEAD[name], ai_ram_rows=4096), 1 << 20)
+    env = {"OKPU_BUS": str(params["AHB_W"])}
+    launch.run_device(name.split("-")[0], "tb.device.streams.ahead_tests", params, env=env)

@@ -151,6 +151,7 @@ def describe_layer(
         "waddr": (arg.para_start_addr + (0 if arg.kept_weights else wgt_base)) & 0xFFFFFFFF,
         "kept": arg.kept_weights,
         "flat": int(on.flat),
+        "dil": arg.dilation - 1,
         "psize": arg.para_size,
         "loads": arg.loads,
         "wlen": rest if arg.loads == 1 else arg.o_ch_num_coef * size,

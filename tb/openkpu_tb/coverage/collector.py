@@ -29,9 +29,11 @@ from openkpu_tb.coverage.model import (
     TRAFFIC,
     Bin,
     classify,
+    dilation_bins,
     move_bins,
     register_words,
     task,
+    wait_bins,
 )
 from openkpu_tb.handle import Handle
 
@@ -125,6 +127,10 @@ class Collector:
             self.pending += self._product((fields["src"], fields["dst"]))
         last, self.before = self.before, task(*found)
         self.pending += [("moves", bin) for bin in move_bins(fields, self.before, mode)]
+        self.pending += [("dilation", bin) for bin in dilation_bins(fields)]
+        if int(self.tb.weights_wait.value):
+            ways = int(self.tb.ring_ran.value)
+            self.pending += [("waits", bin) for bin in wait_bins(fields, mode, ways)]
         if last and mode != MODES[0]:
             self.pending.append(("order", (self.before, last, mode)))
 

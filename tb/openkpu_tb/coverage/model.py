@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functional coverage model: what should happen to the device at least once.
 
-Ten crosses:
+Twelve crosses:
 
 * ``layer``: kernel x pool x width of the input map x bits of a weight x weight loads;
+* ``dilation``: pixels between the taps of a window x kind of the layer x pool;
 * ``elementwise``: operation x maps x pool x width of the maps;
 * ``pooling``: kind of a pooling task x window x width of the map;
 * ``product``: kernel of a layer with 32-bit sums x operands x width of the map;
 * ``float16``: target of a product of float16 x lines and width of its map x what the last piece
   and the last group of nine hold;
 * ``float16_values``: target x value of an element (``float16.VALUES``) x its place in C;
+* ``waits``: how weights come to the loader while a layer works x how it is started x bits of a
+  weight; on a build whose weights may wait;
 * ``moves``: kind of a task x how its map moves x how it is started x address in storage;
 * ``order``: kind of a task x kind of the one before it x how they are started;
 * ``run``: how layers are started x state of the bus x error that the host reads;
@@ -32,7 +35,7 @@ from openkpu.arithmetic import fp16
 from openkpu.generators.generate_lists import ALL_KINDS
 from openkpu.generators.generate_lists import KINDS as TASKS
 from openkpu.layer import decoded
-from openkpu.layer.argument import LayerArg, LayerError
+from openkpu.layer.argument import MOST_DILATION, LayerArg, LayerError
 from openkpu.layer.elementwise import OPERATIONS
 from openkpu.layer.pool_tasks import KINDS
 from openkpu_tb.core import descriptor
@@ -49,6 +52,10 @@ POOLS = (
 WIDTHS = {"1": 1, "2-16": 16, "17-32": 32, "33-64": 64, "65-960": 960}  # class: widest
 BITS = ("8", "16")
 LOADS = ("1", "2", "3 or more")
+DISTANCES = tuple(str(far) for far in range(2, MOST_DILATION + 1))  # of taps
+DILATED = ("3x3", "3x3 dw", "3x3 sums")
+# into the rows of AI_SPARE_ROWS; all but the first by bits of tb_top's ring_ran
+ROUTES = ("go directly", "wait", "wait around the end", "wait until the rows are full")
 MAPS = ("one map", "two maps")
 WINDOWS = ("window", "padded window", "whole map")
 OPERANDS = ("unsigned", "signed pixels", "signed weights", "both signed")  # 2 w_xor + in_xor
@@ -58,9 +65,8 @@ LINES = ("one line", "several lines")
 PIECE = 16  # bytes: the narrowest word of the AI RAM
 ENDS = ("whole pieces", "part of a piece")  # of a line
 NINES = ("one", "part of nine", "whole nines")  # rows of B
-MOVES = ("load", "load by lines", "store")
+MOVES = ("load", "load in bands", "store")
 ADDRESSES = ("multiple of 64", "multiple of 4", "any byte")
-BY_LINES = 64  # pixels: 3x3 layers that are at least so wide load their map line by line
 ERRORS = tuple(error.name for error in Err)
 ACCESSES = ("read", "write", "read reset value", "read while busy", "write while busy")
 
@@ -139,21 +145,59 @@ def task(cross: str, bin: Bin) -> str:
 def move_bins(fields: dict[str, int], kind: str, mode: str) -> list[Bin]:
     """Bins of the cross ``moves``: what a layer of a kind has loaded and stored by itself."""
     moved = descriptor.split_fields(descriptor.MOVES, fields["moves"])
-    lines = fields["mode"] == decoded.TAPS and not fields["dw"] and fields["w"] >= BY_LINES
+    convolves = fields["mode"] in (decoded.TAPS, decoded.CHAN) and not fields["dw"]
+    plain = convolves and not fields["pools"] and not fields["fp16"]
+    bands = plain and fields["h"] > decoded.lines_of_band(fields["w"])
     found = []
     for name in ("load", "store"):
         at = moved[f"{name}_adr"]
         address = ADDRESSES[0 if at % 64 == 0 else 1 if at % 4 == 0 else 2]
-        move = MOVES[2] if name == "store" else MOVES[int(lines)]
+        move = MOVES[2] if name == "store" else MOVES[int(bands)]
         found += [(kind, move, mode, address)] * moved[name]
     return found
 
 
+def dilation_bins(fields: dict[str, int]) -> list[Bin]:
+    """Bins of the cross ``dilation``: one of a dilated layer, none of others."""
+    if not fields["dil"]:
+        return []
+    kind = DILATED[2 if fields["out32"] else fields["dw"]]
+    pool = _POOL_OF_CODE.get(fields["pool"], 0)
+    return [(str(fields["dil"] + 1), kind, POOLS[pool])]
+
+
+def wait_bins(fields: dict[str, int], mode: str, ways: int) -> list[Bin]:
+    """Bins of the cross ``waits``: what weights did while a layer that has some worked; ``ways``:
+    tb_top's ``ring_ran``."""
+    if fields["pools"]:
+        return []
+    bits = BITS[int(bool(fields["wide"] or fields["fp16"]))]
+    routes = [route for bit, route in enumerate(ROUTES[1:]) if ways >> bit & 1]
+    return [(route, mode, bits) for route in routes or ROUTES[:1]]
+
+
+def possible_dilation(bin: Bin) -> bool:
+    """A legal layer argument falls into this bin."""
+    far, kind, pool = bin
+    try:
+        arg = LayerArg.make(
+            *(1, 4, 16),
+            kernel=3,
+            pool=POOLS.index(pool),
+            depthwise=kind == DILATED[1],
+            out32=int(kind == DILATED[2]),
+            dilation=int(far),
+        )
+    except LayerError:
+        return False
+    return dilation_bins(descriptor.describe_layer(arg, decoded.Sizes())) == [bin]
+
+
 def possible_move(bin: Bin) -> bool:
-    """Convolutions and products alone have windows of 3x3; words are stored, not bytes."""
+    """Maps of convolutions and products alone come in bands; words are stored, not bytes."""
     kind, move, _, address = bin
-    by_lines = move != MOVES[1] or kind in ("convolution", "product")
-    return by_lines and (move != MOVES[2] or address != ADDRESSES[2])
+    in_bands = move != MOVES[1] or kind in ("convolution", "product")
+    return in_bands and (move != MOVES[2] or address != ADDRESSES[2])
 
 
 def possible_float16(bin: Bin) -> bool:
@@ -255,6 +299,12 @@ def crosses() -> tuple[Cross, ...]:
             possible_layer,
         ),
         Cross(
+            "dilation",
+            "distance of taps x kind of layer x pool",
+            {"distance": DISTANCES, "kind": DILATED, "pool": POOLS},
+            possible_dilation,
+        ),
+        Cross(
             "elementwise",
             "operation x maps x pool x width",
             {"operation": OPERATIONS, "maps": MAPS, **pools},
@@ -284,6 +334,11 @@ def crosses() -> tuple[Cross, ...]:
             "target x value of an element x place in C",
             {"target": float16.TARGETS, "value": float16.VALUES, "place": float16.PLACES},
             float16.possible_value,
+        ),
+        Cross(
+            "waits",
+            "weights that wait x mode x bits",
+            {"weights": ROUTES, "mode": MODES, "bits": BITS},
         ),
         Cross(
             "moves",

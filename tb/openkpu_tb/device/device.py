@@ -13,6 +13,7 @@ from openkpu.arithmetic.integers import round_up
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import ROW_BYTES, Layout
+from openkpu.network.kept import spare_register
 from openkpu_tb.ahb.host_agent import AhbHostDriver, Transfer
 from openkpu_tb.core.backdoor import Backdoor
 from openkpu_tb.core.registers import (
@@ -316,6 +317,10 @@ class Device:
         values = {AI[name]: value for name, value in registers.items() if name in AI}
         values |= {EIGHT_BIT_MODE: registers["eight_bit_mode"], EIGHT_BIT_MODE + 4: 0}
         await self.write_many(values)
+
+    async def spare(self, part: tuple[int, int]) -> None:
+        """Rows of the AI RAM, first and number, in which weights may wait."""
+        await self.write(AI["AI_SPARE_ROWS"], spare_register(part))
 
     async def bring(self, tasks: Sequence[LayerArg], limit: int) -> None:
         """Run layers that bring kept weights into the AI RAM, each at most ``limit`` cycles."""

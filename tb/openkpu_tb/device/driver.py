@@ -27,6 +27,7 @@ from openkpu.kmodel.residence.map_plan import MapPlan, size_of
 from openkpu.layer import airam
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout, map_bytes
+from openkpu.layer.pixels import used_layouts
 from openkpu.words import MAPS
 from openkpu_tb.core.registers import (
     AI,
@@ -168,17 +169,21 @@ class Driver:
         brought = set()
         made = np.zeros(self.known.size, dtype=bool)
         for number, step in enumerate(segment.steps):
-            layout = step.arg.in_layout
-            at = self._bytes_of(layout)
-            there = self.known[at] & (self.ram[at] == segment.ram[at])
-            if not (there | made[at]).all():
+            for layout, used in zip(step.arg.in_layouts, used_layouts(step.arg), strict=True):
+                at = self._bytes_of(used)
+                there = self.known[at] & (self.ram[at] == segment.ram[at])
+                if (there | made[at]).all():
+                    continue
+                first = layout == step.arg.in_layout  # the map that a layer can load
                 if made[at].any():
                     await self._upload_rows(at[~there & ~made[at]], segment.ram)
-                elif plan is not None and number in heads:
+                    continue
+                at = self._bytes_of(layout)
+                if first and plan is not None and number in heads:
                     self.learn(layout, segment.ram[at])
                     made[at] = True
                     brought.add(number)
-                elif plan is not None:
+                elif first and plan is not None:
                     x = segment.ram[at]
                     self.moved += x.size
                     await self.device.back.load_storage(plan.load(number, layout), x.reshape(-1))

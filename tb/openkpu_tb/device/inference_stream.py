@@ -56,12 +56,22 @@ def host_layers(network: Network, storage: Storage) -> list[LayerArg]:
 
 
 async def prepare_stream(
-    device: Device, network: Network, images: np.ndarray, *, base: int = 0, continuous: bool = True
+    device: Device,
+    network: Network,
+    images: np.ndarray,
+    *,
+    base: int = 0,
+    continuous: bool = True,
+    spare: tuple[int, int] | None = None,
 ) -> Storage:
-    """Network and images into storage, kept weights into the AI RAM, registers written."""
+    """Network and images into storage, kept weights into the AI RAM, registers written.
+
+    ``spare``: rows in which weights may wait; None: as many as there are.
+    """
     storage = network.storage(images, base=base, continuous=continuous, align=WIDEST)
     await device.back.load_storage(storage.base, storage.data)
     await device.bring(storage.bring, BRING)
+    await device.spare(network.spare_rows(device.back.ram_rows) if spare is None else spare)
     await device.configure(storage.registers)
     await device.back.forget_perf()
     return storage
@@ -119,10 +129,11 @@ async def run_stream(
     limit: int,
     base: int = 0,
     golden: npt.NDArray[np.uint8] | None = None,
+    spare: tuple[int, int] | None = None,
     on_inference: Callable[[int], None] | None = None,
 ) -> StreamRun:
     """The images in one continuous run; results compared with the golden model's."""
-    storage = await prepare_stream(device, network, images, base=base)
+    storage = await prepare_stream(device, network, images, base=base, spare=spare)
     busy, began = int(device.tb.bus_cycles.value), int(device.tb.cycle.value)
     await device.start()
     await finish_stream(device, len(images), limit, on_inference)
@@ -163,11 +174,14 @@ async def run_one_by_one(
     limit: int,
     base: int = 0,
     golden: npt.NDArray[np.uint8] | None = None,
+    spare: tuple[int, int] | None = None,
 ) -> StreamRun:
     """The same images, each started by the host when the one before is done."""
     if golden is None:
         golden = await golden_results(network, images)
-    storage = await prepare_stream(device, network, images, base=base, continuous=False)
+    storage = await prepare_stream(
+        device, network, images, base=base, continuous=False, spare=spare
+    )
     ends, busy = [], int(device.tb.bus_cycles.value)
     total = np.zeros(len(COUNTERS), dtype=np.uint64)
     for number in range(len(images)):

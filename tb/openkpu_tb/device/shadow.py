@@ -24,6 +24,7 @@ class Shadow(Backdoor):
         super().__init__(tb)
         self.ram = airam.new_ram(self.ram_rows)
         self.storage = np.zeros(self.storage_bytes, dtype=np.uint8)
+        self.waiting = slice(0, 0)  # bytes of the AI RAM in which weights may have waited
 
     async def fill(self, rng: np.random.Generator) -> None:
         """Random bytes in all of AI RAM and storage."""
@@ -44,10 +45,16 @@ class Shadow(Backdoor):
         data = np.ascontiguousarray(y).view(np.uint8).reshape(-1)
         self.storage[addr : addr + data.size] = data
 
+    def expect_weights(self, part: tuple[int, int]) -> None:
+        """Weights may wait in these rows, first and number, whose content then is any."""
+        first, rows = part
+        self.waiting = slice(ROW_BYTES * first, ROW_BYTES * (first + rows))
+
     async def differences(self) -> list[str]:
         """What differs from the copies, a line for each memory; they then hold what is there."""
         ram, ram_unknown = await self.whole_ram()
         storage, unknown = await self.whole_storage()
+        self.ram[self.waiting] = ram[self.waiting]
         found = [
             *_compare("AI RAM", ROW_BYTES, self.ram, ram, ram_unknown),
             *_compare("storage", 0, self.storage, storage, unknown),

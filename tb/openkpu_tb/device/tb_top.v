@@ -45,11 +45,14 @@ module tb_top #(
   parameter TILE_ROWS = 32,
   parameter PATH = 64,
   parameter PARAM_CHANS = 2048,
+  parameter LOOK_AHEAD = 4,
   parameter POST_SHARE = 1,
   parameter POOL_LANES = 4,
   parameter FP16_LANES = 0,
   parameter KEEP_WEIGHTS = 0,
+  parameter WEIGHT_AHEAD = 0,
   parameter FLAT_MAPS = 0,
+  parameter DILATION = 1,
   parameter SUM_PLANES = 0,
   parameter OUT32 = 1,
   parameter POST_TABLES = 0,
@@ -186,9 +189,10 @@ module tb_top #(
   openkpu_axi #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
     .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH),
-    .PARAM_CHANS(PARAM_CHANS), .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES),
-    .KEEP_WEIGHTS(KEEP_WEIGHTS), .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .OUT32(OUT32),
-    .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS), .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH),
+    .PARAM_CHANS(PARAM_CHANS), .LOOK_AHEAD(LOOK_AHEAD), .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES),
+    .FP16_LANES(FP16_LANES), .KEEP_WEIGHTS(KEEP_WEIGHTS), .WEIGHT_AHEAD(WEIGHT_AHEAD), .FLAT_MAPS(FLAT_MAPS),
+    .SUM_PLANES(SUM_PLANES), .OUT32(OUT32), .DILATION(DILATION), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
+    .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH),
     .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH), .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE), .PERF(PERF)
   ) u_axi (
     .clk(clk), .rst(rst), .irq(irq), .m_axi_bid(1'b0), .m_axi_rid(1'b0), .m_axi_awid(), .m_axi_arid(),
@@ -235,10 +239,12 @@ module tb_top #(
   openkpu_top #(
 `endif
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS),
-    .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH), .PARAM_CHANS(PARAM_CHANS),
-    .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES), .KEEP_WEIGHTS(KEEP_WEIGHTS),
-    .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .OUT32(OUT32), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
-    .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
+    .WBUF_ROWS(WBUF_ROWS), .WEIGHT_BITS(WEIGHT_BITS), .TILE_ROWS(TILE_ROWS), .PATH(PATH),
+    .PARAM_CHANS(PARAM_CHANS), .LOOK_AHEAD(LOOK_AHEAD),
+    .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES),
+    .KEEP_WEIGHTS(KEEP_WEIGHTS), .WEIGHT_AHEAD(WEIGHT_AHEAD), .FLAT_MAPS(FLAT_MAPS),
+    .SUM_PLANES(SUM_PLANES), .OUT32(OUT32), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
+    .DILATION(DILATION), .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
     .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE), .PERF(PERF)
 `ifdef APB
   ) u_apb (
@@ -367,6 +373,8 @@ module tb_top #(
   wire [31:0] ram_rows    = AI_RAM_ROWS;
   wire [31:0] path_bytes  = PATH;
   wire [31:0] fp16_lanes  = FP16_LANES; // products of float16 at a time
+  wire [31:0] dilation    = DILATION;   // largest distance of the taps of a 3x3 window
+  wire        weights_wait = WEIGHT_AHEAD != 0; // in rows of the AI RAM
   wire slow_beat = cycle[21];
 
   // counters at the end of every layer
@@ -396,6 +404,29 @@ module tb_top #(
   always @(posedge clk)
     layer_ran <= (layer_done === 1'b1) ? {`DUT.u_control.list_mode, `DUT.desc} : layer_ran;
 `endif
+
+  // what weights that wait did until that layer ended, from the end of the one before on: {the rows were
+  // full, words came around their end, there were any}
+  wire [2:0] ring_now;
+  reg  [2:0] ring_ways = 3'd0, ring_ran = 3'd0;
+`ifdef NETLIST
+  assign ring_now = 3'd0;
+`else
+  generate
+    if (WEIGHT_AHEAD != 0) begin : g_ring
+      wire over = `DUT.u_cache.g_ahead.u_ring.write_over;
+      wire last = `DUT.u_cache.g_ahead.u_ring.put == `DUT.u_cache.g_ahead.u_ring.last_word;
+      wire full = `DUT.u_cache.g_ahead.u_ring.store && `DUT.u_cache.g_ahead.u_ring.full;
+      assign ring_now = {full === 1'b1, (over && last) === 1'b1, over === 1'b1};
+    end else begin : g_no_ring
+      assign ring_now = 3'd0;
+    end
+  endgenerate
+`endif
+  always @(posedge clk) begin
+    ring_ran  <= (layer_done === 1'b1) ? ring_ways | ring_now : ring_ran;
+    ring_ways <= (layer_done === 1'b1) ? 3'd0 : ring_ways | ring_now;
+  end
 
 `ifdef VERILATOR
   // to write megabytes as text and to read them takes longer than most jobs

@@ -52,6 +52,7 @@ class Rule(Enum):
     DISCARDED = "discarded"
     FLUSHES = "drops what waits"
     LOCKABLE = "at once, or LOCKED"
+    SPARE = "when no weight waits"
 
 
 LEGEND = {
@@ -86,6 +87,8 @@ LEGEND = {
     Rule.FLUSHES: "words in the FIFO and an incomplete layer are dropped, the device is busy for "
     "a few cycles more; a layer whose words are all read, and a list, run to their end",
     Rule.LOCKABLE: "for bursts from now on; once AI_LOCK is set: LOCKED, not stored",
+    Rule.SPARE: "stored, and used as soon as no weight waits in the former rows; rows behind the "
+    "end of the AI RAM: BAD_CONFIG, not stored; a device without WEIGHT_AHEAD stores 0",
 }
 
 
@@ -145,6 +148,7 @@ RULES: dict[str, dict[State, Rule]] = {
     "AI_WRITE_LAST": _row(_R.LOCKABLE),
     "AI_LOCK": _row(_R.AT_ONCE),
     "AI_WATCHDOG": _row(_R.AT_ONCE),
+    "AI_SPARE_ROWS": _row(_R.SPARE),
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from openkpu.configs import Config
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network.network import Network, alignment
+from openkpu.prediction.spare import rows_of_network
 from openkpu_tb.runs import launch, random_cases
 from openkpu_tb.runs.requests import NetworkRequest, VectorsRequest
 
@@ -39,7 +40,9 @@ def cycles_of_network(config: Config, network: Network) -> tuple[list[int], int]
     """Of the layers of an inference, and of the whole."""
     events: list[dict[str, Any]] = []
     images = np.random.default_rng(1).integers(0, 256, (1, *network.in_shape), dtype=np.uint8)
-    request = NetworkRequest(network, images, LIMIT, alignment(config))
+    request = NetworkRequest(
+        network, images, LIMIT, alignment(config), rows_of_network(config, network)
+    )
     launch.run_job("verilator", config, request, events.append)
     (image,) = [event for event in events if event["event"] == "image"]
     assert image["failure"] is None, image

@@ -79,7 +79,8 @@ def draw_cases(
     ``slow``: small maps only. Half of the networks have 16-bit weights.
     """
     rng = np.random.default_rng(seed)
-    limits = Limits(channels=6, size=12) if slow else Limits()
+    far = config.dilation
+    limits = Limits(channels=6, size=12, dilation=far) if slow else Limits(dilation=far)
     cases: list[RandomCase] = []
     for number in range(layers):
         way = ("host", "tasks", "host", "stream")[number % 4]
@@ -106,7 +107,7 @@ def draw_cases(
             layers=int(rng.integers(2, 4 if slow else 7)),
             fc_last=bool(rng.random() < 0.5),
             eight_bit=number % 2 == 1,
-            limits=limits if slow else Limits(channels=20),
+            limits=limits if slow else Limits(channels=20, dilation=far),
             two_maps=on_maps if number % 3 else None,
             one_map=on_map if number % 4 else None,
         )

@@ -32,7 +32,12 @@ from openkpu.generators.generate_lists import KINDS as KINDS_OF_TASKS
 from openkpu.generators.generate_pools import on_map, random_pool
 from openkpu.generators.generate_products import random_product, with_offset
 from openkpu.generators.generate_tasks import on_maps, random_elementwise
-from openkpu.layer.argument import MANY_CHANNELS, PARA_SIZE_MAX, LayerArg, LayerError
+from openkpu.layer.argument import (
+    MANY_CHANNELS,
+    PARA_SIZE_MAX,
+    LayerArg,
+    LayerError,
+)
 from openkpu.layer.elementwise import OPERATIONS
 from openkpu.layer.golden import run_layer
 from openkpu.layer.layout import Layout
@@ -41,6 +46,7 @@ from openkpu.layer.vectors import VectorLayer
 from openkpu.network import kept
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
+from openkpu_tb.device.spare import draw_spare
 from openkpu_tb.runs import graph_items
 from openkpu_tb.runs.random_cases import IMAGES, SLACK, TIMES
 from openkpu_tb.runs.requests import RandomCase
@@ -178,6 +184,7 @@ def _case(
             last=number == len(network.layers) - 1,
             fp16_lanes=config.fp16_lanes,
             keeps=config.keep_weights > 0,
+            dilation=config.dilation,
         )
         if code:
             raise TooMuch(f"refused {code}")
@@ -185,7 +192,13 @@ def _case(
     shown += f"; and {len(network.layers) - SHOWN} more" * (len(network.layers) > SHOWN)
     shown += f"; weights of {sorted(network.kept)} kept" if network.kept else ""
     title = f"{title} {shown}, {way}" + (", disturbed" if disturb else "")
-    return RandomCase(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
+    case = RandomCase(title, way, network, images, disturb, SLACK + TIMES * roof, seed)
+    if config.weight_ahead:  # with numbers of its own, so that other builds have the same items
+        unused = kept.unused_parts(network.layers, config.ai_ram_rows, network.kept_parts())
+        own = np.random.default_rng([seed, 1])
+        case.spare = draw_spare(own, unused, config.ai_ram_rows)
+        case.title += f", {case.spare}"
+    return case
 
 
 def _any_kind(rng: np.random.Generator, way: str) -> str:
@@ -209,12 +222,13 @@ def describe(arg: LayerArg, eight_bit: bool) -> str:
         return f"float16 {arg.i_ch_num} rows of {arg.in_shape[1:]}, {arg.o_ch_num} of {to}"
     if arg.pool_task:
         return f"{KINDS[arg.pool_task]} {window_of(arg)} of {arg.in_shape}"
+    apart = f" by {arg.dilation}" if arg.dilation > 1 else ""
     kind = (
         "fc"
         if arg.fc
         else OPERATIONS[arg.ew_op]
         if arg.elementwise
-        else f"{arg.kernel}x{arg.kernel}" + (" dw" if arg.depthwise else "")
+        else f"{arg.kernel}x{arg.kernel}{apart}" + (" dw" if arg.depthwise else "")
     )
     marks = (name for name in ("in_xor", "w_xor", "out32") if getattr(arg, name))
     kind = " ".join((kind, *marks))
@@ -261,7 +275,11 @@ def _product(rng: np.random.Generator, config: Config, budget: Budget) -> Vector
         raise TooMuch("AI RAM")
     if kernel**2 * c * h * w * o // config.macs > budget.cycles:
         raise TooMuch("cycles")
-    return random_product(rng, c=c, h=h, w=w, o=o, kernel=kernel, ram_rows=config.ai_ram_rows)
+    how: dict[str, Any] = {
+        "limits": Limits(dilation=config.dilation),
+        "ram_rows": config.ai_ram_rows,
+    }
+    return random_product(rng, c=c, h=h, w=w, o=o, kernel=kernel, **how)
 
 
 def _float16(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLayer:
@@ -305,6 +323,8 @@ def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLa
     choice["kernel"] = 1 if choice["fc"] else int(rng.choice([1, 3]))
     pool = 0 if choice["fc"] or rng.random() < 0.3 else int(rng.integers(1, 10))
     choice["pool"] = pool
+    limits = Limits(dilation=config.dilation)
+    choice["dilation"] = limits.draw_dilation(rng, choice["kernel"], pool)
     c = _around(rng, CHANNELS, budget.channels)
     o = c if choice["depthwise"] else _around(rng, CHANNELS, budget.channels)
     h, w = _around(rng, HEIGHTS, budget.height), _around(rng, WIDTHS, budget.width)
@@ -319,7 +339,7 @@ def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLa
     if rows > config.ai_ram_rows:
         raise TooMuch("AI RAM")
     arg = LayerArg.make(
-        c, h, w, o, **{k: choice[k] for k in ("kernel", "pool", "depthwise", "fc")},
+        c, h, w, o, **{k: choice[k] for k in ("kernel", "pool", "depthwise", "fc", "dilation")},
         eight_bit=not sixteen, ram_rows=config.ai_ram_rows,
     )  # fmt: skip
     if network_cycles(config, [arg], eight_bit=not sixteen) > budget.cycles:
@@ -336,7 +356,7 @@ def _plain(rng: np.random.Generator, config: Config, budget: Budget) -> VectorLa
             raise TooMuch("weight load")
     layer = random_layer(
         rng, c=c, h=h, w=w, o=o, eight_bit=not sixteen, ram_rows=config.ai_ram_rows,
-        limits=Limits(), **choice,
+        limits=limits, **choice,
     )  # fmt: skip
     fields = {name: int(rng.integers(0, count)) for name, count in IGNORED.items()}
     arg = layer.arg.replace(**fields)
@@ -398,13 +418,14 @@ def _network(rng: np.random.Generator, config: Config, budget: Budget) -> Networ
     small = budget.cycles < 10_000
     most = (4, 9, 12) if small else (9, 30, 70)
     shape = tuple(int(rng.integers(least, n)) for least, n in zip((1, 4, 4), most, strict=True))
+    limits = Limits(channels=6, size=12) if small else Limits(channels=20)
     network, _ = random_network(
         rng,
         shape=shape,
         layers=int(rng.integers(2, 4 if small else 7)),
         fc_last=bool(rng.random() < 0.5),
         eight_bit=config.weight_bits < 16 or bool(rng.random() < 0.6),
-        limits=Limits(channels=6, size=12) if small else Limits(channels=20),
+        limits=dataclasses.replace(limits, dilation=config.dilation),
         two_maps=on_maps if rng.random() < 0.5 else None,
         one_map=on_map if rng.random() < 0.5 and config.pool_lanes else None,
     )
@@ -428,6 +449,7 @@ def _list(rng: np.random.Generator, config: Config, budget: Budget) -> Network:
     rows = config.ai_ram_rows if rng.random() < 0.5 else min(FEW_ROWS, config.ai_ram_rows)
     try:
         limits = Limits(channels=4, size=8) if small else Limits(channels=12)
+        limits = dataclasses.replace(limits, dilation=config.dilation)
         moves = float(rng.choice((0.0, 0.4)))
         shares = {"moves": moves, "strides": float(rng.choice((0.0, 0.4)))}
         return random_list(rng, kinds, shape, limits=limits, ram_rows=rows, **shares)[0]

@@ -14,6 +14,7 @@ import numpy as np
 from openkpu.configs import Config
 from openkpu.layer.vectors import VectorLayer
 from openkpu.network.network import ALIGN, Network
+from openkpu_tb.device.spare import SpareRows
 
 
 class RequestError(TypeError):
@@ -28,6 +29,7 @@ class NetworkRequest:
     images: np.ndarray  # (n, C, H, W) bytes
     limit: int  # cycles of an inference
     align: int = ALIGN  # bytes, of all that lies in storage
+    spare: tuple[int, int] | None = None  # rows for weights that wait; None: as many as there are
 
 
 @dataclass
@@ -68,6 +70,7 @@ class RequestedRun:
     wait: int = 0  # wait states of the first beat of a burst, and of every write
     disturb: bool = False
     trace: str = ""  # file for the rows of tb_probe
+    spare: tuple[int, int] | None = None  # rows for weights that wait; None: as many as there are
     info: dict[str, Any] = field(default_factory=dict)  # for whoever asked
 
 
@@ -91,6 +94,7 @@ class RandomCase:
     disturb: bool  # wait states, lost grants, RETRY, SPLIT, a rival on the bus
     limit: int  # cycles of an undisturbed inference
     seed: int | None = None  # of the disturbance and of where things lie; None: goes on from before
+    spare: SpareRows | None = None  # rows in which weights may wait; None: as many as there are
 
 
 @dataclass

@@ -24,6 +24,7 @@ from openkpu.kmodel import (
 )
 from openkpu.layer.layout import map_bytes
 from openkpu.prediction.roofline import layer_cycles
+from openkpu.prediction.spare import rows_of_programs
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout
 from openkpu_tb.device.driver import Driver, segment_parts
@@ -164,6 +165,7 @@ async def run_model(device: Device, request: ModelRequest, say: Say) -> None:
     programs, file = read_programs(request)
     driver = Driver(device, file, fast=request.fast, maps=request.map_moves)
     await driver.load_file()
+    await device.spare(rows_of_programs(request.config, programs))
     model = ModelRun(device, driver, request, say)
     outputs: dict[str, np.ndarray] = {}
     try:

@@ -75,6 +75,8 @@ async def run_network(device: Device, request: NetworkRequest, say: Say) -> None
     storage = network.storage(images, align=request.align)
     await device.back.load_storage(storage.base, storage.data)
     await device.bring(storage.bring, request.limit)
+    rows = request.spare
+    await device.spare(network.spare_rows(device.back.ram_rows) if rows is None else rows)
     await device.back.forget_perf()
     maps: list = []
     watcher = cocotb.start_soon(watch_layers(device, itertools.cycle(network.layers), maps))

@@ -5,12 +5,15 @@ import cocotb
 import numpy as np
 
 from openkpu.arithmetic.words import to_stored
+from openkpu.network.kept import spare_register
 from openkpu.network.network import NetworkRun
+from openkpu_tb.core.registers import AI, Err
 from openkpu_tb.coverage import collector, float16
 from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout, Tables
 from openkpu_tb.device.events import Say
 from openkpu_tb.device.inference_stream import StreamRun, run_one_by_one, run_stream
 from openkpu_tb.device.shadow import Shadow
+from openkpu_tb.device.spare import NONE, SpareRows
 from openkpu_tb.runs.requests import RandomCase, RandomRequest
 from openkpu_tb.runs.run_stream import DISTURBED
 
@@ -38,7 +41,9 @@ class RandomRun:
         runs: list[NetworkRun] = []
         wrong: list[str] = []
         counters: dict[str, int] = {}
+        rows = case.spare or SpareRows(case.network.spare_rows(self.shadow.ram_rows))
         try:
+            wrong += await self._spare(rows)
             if case.way == "host":
                 await self._host(case, limit, runs)
                 counters = await self.device.counters()
@@ -46,7 +51,7 @@ class RandomRun:
                 before, self.before = self.before, counters
                 counters = {name: n - before[name] for name, n in counters.items()}
             else:
-                run = await self._network(case, limit, runs)
+                run = await self._network(case, limit, runs, rows.part)
                 counters = run.counters
                 self.before = counters
                 if run.wrong.any() or len(run.ends) != len(case.images):
@@ -86,14 +91,33 @@ class RandomRun:
         runs.append(network.run(case.images[0], ram=self.shadow.ram))
         await device.back.forget_perf()
 
-    async def _network(self, case: RandomCase, limit: int, runs: list[NetworkRun]) -> StreamRun:
+    async def _spare(self, rows: SpareRows) -> list[str]:
+        """Write AI_SPARE_ROWS; rows that do not exist change nothing."""
+        device, wrong = self.device, []
+        has = bool(int(device.tb.weights_wait.value))
+        await device.spare(rows.part)
+        self.shadow.expect_weights(rows.part if has else NONE)
+        if rows.beyond:
+            await device.spare(rows.beyond)
+            error = await device.error()
+            if (error.code if error else 0) != (Err.BAD_CONFIG if has else 0):
+                wrong.append(f"rows {rows.beyond}: {error or 'no error'}")
+            await device.clear()
+        held, want = await device.read(AI["AI_SPARE_ROWS"]), spare_register(rows.part) * has
+        return wrong + [f"AI_SPARE_ROWS is {held:#x}, expected {want:#x}"] * (held != want)
+
+    async def _network(
+        self, case: RandomCase, limit: int, runs: list[NetworkRun], spare: tuple[int, int]
+    ) -> StreamRun:
         network, images = case.network, case.images
         base = 16 * int(self.rng.integers(0, 1000))
         storage = network.storage(images, base=base, continuous=True, align=16)
         runs += [network.run(x, ram=self.shadow.ram, bring=not n) for n, x in enumerate(images)]
         golden = np.stack([run.stored for run in runs])
         way = run_stream if case.way == "stream" else run_one_by_one
-        found = await way(self.device, network, images, limit=limit, base=base, golden=golden)
+        found = await way(
+            self.device, network, images, limit=limit, base=base, golden=golden, spare=spare
+        )
         for at, run in zip(storage.results, runs, strict=True):
             self.shadow.expect_result(at, run.stored)
             for number, place in storage.stored.items():

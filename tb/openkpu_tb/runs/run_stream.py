@@ -37,10 +37,13 @@ async def run_streams(device: Device, request: StreamRequest, say: Say) -> None:
                     run.network,
                     run.images,
                     limit=limit,
+                    spare=run.spare,
                     on_inference=lambda n, index=index: say("inference", index=index, number=n),
                 )
             else:
-                result = await run_one_by_one(device, run.network, run.images, limit=limit)
+                result = await run_one_by_one(
+                    device, run.network, run.images, limit=limit, spare=run.spare
+                )
         except (DeviceError, DeviceTimeout) as error:
             failure = str(error)
         probe = {n: int(getattr(tb, n).value) for n in ("toggles", "idle_toggles", "products")}

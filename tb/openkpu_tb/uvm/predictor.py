@@ -39,6 +39,7 @@ STOPPING = (*range(Err.BAD_SIZE, Err.BUS_ERROR + 1), Err.LIST_CHANGED, Err.WATCH
 PERF_INFERENCES = PERF + 8 * COUNTERS.index("inferences")
 BUS_BYTES = 4  # of a bus word of 32 bits
 MEMORIES = ("ai_ram", "storage")
+MOST_ROW = 0x7FFF  # bits of the first row in AI_SPARE_ROWS
 FLUSH = 4  # fifo_ctrl: 0 in this bit empties the layer FIFO
 
 
@@ -75,6 +76,7 @@ class Predictor(uvm_subscriber):
         self.doubtful: list[Write] = []  # where the doubt is from
         self.reset_export = self.uvm_AnalysisImp("reset_export", self, lambda _: self.reset())
         self.layers = self.inferences = self.count = 0
+        self.waited = 0  # bytes that were weights, certainly
         self.open: list[Write] = []
         self.reset()
 
@@ -99,6 +101,11 @@ class Predictor(uvm_subscriber):
         """Bytes that an interrupted job may have written."""
         return {name: np.zeros(self.mirror(name).size, dtype=bool) for name in MEMORIES}
 
+    @cached_property
+    def waiting(self) -> Mask:
+        """Bytes of the AI RAM in which weights may have waited since they were looked at."""
+        return np.zeros(self.ram.size, dtype=bool)
+
     def mirror(self, where: str) -> Bytes:
         """The expected content of a memory."""
         return self.ram if where == "ai_ram" else self.storage
@@ -108,6 +115,7 @@ class Predictor(uvm_subscriber):
         self.registers: dict[int, int] = {}
         self.low = 0
         self.words: list[int] = []
+        self.spare = slice(0, 0)  # bytes of the AI RAM: AI_SPARE_ROWS
         self._end(0)
 
     # ---------------------------------------------------------------- memories
@@ -120,7 +128,14 @@ class Predictor(uvm_subscriber):
             self.doubt[event.where][span] = False
 
     def settle(self, where: str, span: slice, found: Bytes) -> None:
-        """Bytes in doubt were looked at: from now on they are what was found."""
+        """Bytes in doubt, or where weights waited, were looked at: they are what was found."""
+        if where == "ai_ram" and self.waiting[span].any():
+            free = self.waiting[span]
+            self.waited += int((self.ram[span][free] != found[free]).sum())
+            self.ram[span][free] = found[free]
+            self.valid[where][span] |= free
+            self.doubt[where][span] &= ~free
+            free[:] = False
         doubt = self.doubt[where][span]
         if doubt.any():
             self.mirror(where)[span][doubt] = found[doubt]
@@ -159,10 +174,18 @@ class Predictor(uvm_subscriber):
                 self.words = []
         else:
             self.registers[tt.addr] = tt.data
-            if tt.addr == AI["AI_CTRL"]:
+            if tt.addr == AI["AI_SPARE_ROWS"]:
+                self._spare_rows(tt.data)
+            elif tt.addr == AI["AI_CTRL"]:
                 self._command(tt.data)
             elif tt.addr == FIFO_CTRL and not tt.data & FLUSH:
                 self.words = []
+
+    def _spare_rows(self, value: int) -> None:
+        """Rows that exist may hold any weights from now on; others are not stored."""
+        first, rows = value & MOST_ROW, value >> 16
+        if int(self.tb.weights_wait.value) and (not rows or first + rows <= self.ram.size // 64):
+            self.spare = slice(64 * first, 64 * (first + rows))
 
     def _command(self, value: int) -> None:
         if value & Ctrl.SOFT_RESET:
@@ -210,11 +233,13 @@ class Predictor(uvm_subscriber):
             eight_bit=eight_bit,
             ram_rows=self.ram.size // 64,
             fp16_lanes=int(self.tb.fp16_lanes.value),
+            dilation=int(self.tb.dilation.value),
             bus_bytes=BUS_BYTES,
             **place,
         )
         if code:
             return False
+        self.waiting[self.spare] = True
         count = arg.weight_count * arg.weight_size(eight_bit)
         weights = self._at(weights_at + arg.para_start_addr, count)
         bn, act = (8 * words for words in arg.table_words)

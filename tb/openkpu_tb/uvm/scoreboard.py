@@ -24,6 +24,9 @@ class Scoreboard(uvm_subscriber):
         span = slice(tt.addr, tt.addr + tt.data.size)
         expected = predictor.mirror(tt.where)[span]
         valid, doubt = predictor.valid[tt.where][span], predictor.doubt[tt.where][span]
+        if tt.where == "ai_ram":  # weights may have waited there
+            sure = ~predictor.waiting[span]
+            valid, doubt = valid & sure, doubt & sure
         assert tt.unknown is not None, "what was read says it"
         unknown = tt.unknown.astype(bool)
         bad = valid & ~doubt & ((tt.data != expected) | unknown)

@@ -2,14 +2,15 @@
 """Which lines of its input a layer reads for some lines of its output: the halo of a band.
 
 A 3x3 layer that reads a part of a map pads at the edges of the part.  So the part has a further
-line on each side where the map continues, and the output lines that use the false padding are
-computed in vain: they are next to the requested lines.
+line on each side where the map continues, a dilated layer as many as its taps are apart, and the
+output lines that use the false padding are computed in vain: they are next to the requested lines.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.pooling import PICKS, POOL_STRIDE
 from openkpu.layer.argument import LayerArg
 
@@ -43,9 +44,10 @@ def window(arg: LayerArg, first: int, behind: int) -> Window:
         pads = max(0, -low), max(0, high - height)
         return Window(max(0, low), min(high, height), first, behind, pads)
     stride = POOL_STRIDE[arg.pool_type]
-    halo = int(arg.kernel == 3 and not arg.elementwise)
-    above = halo if first else 0
+    halo = 0 if arg.elementwise else ceil_div(arg.edge, stride)  # of lines of the output
+    above = min(halo, first)
     # a pool that picks sees the line below its last pixel in the window anyway
-    below = halo if behind < outputs and not (arg.pool_type in PICKS and stride > 1) else 0
-    high = height if behind == outputs else stride * (behind + below)
+    reach = 0 if arg.pool_type in PICKS and stride > 1 else halo
+    below = min(reach, outputs - behind)
+    high = height if behind + max(reach, 1) > outputs else stride * (behind + below)
     return Window(stride * (first - above), high, first - above, behind + below)

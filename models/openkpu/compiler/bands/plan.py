@@ -131,7 +131,7 @@ class Planner:
             return arg.weight_count / 9 / config.n_z
         if arg.depthwise:
             maps = 2 if arg.two_maps else 1
-            lanes = config.n_y * (1 if arg.pool_type else config.n_z)
+            lanes = config.n_y * (1 if arg.pool_type or arg.dilation > 1 else config.n_z)
             return maps * arg.o_ch_num * lines * width / min(lanes, config.path_bytes)
         steps = arg.i_ch_num if arg.kernel == 3 else ceil_div(arg.i_ch_num, 9)
         groups = ceil_div(arg.o_ch_num, config.n_z)

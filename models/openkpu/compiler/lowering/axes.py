@@ -59,8 +59,11 @@ class Axis:
         wanted = range(-self.top - 1, max(span - self.top, 0) + 2)
         return [a for a in wanted if self.place(a) >= 0 and self.place(a) + last < self.whole]
 
-    def cover(self, anchor: int, reach: int) -> dict[int, dict[int, int]] | None:
-        """Copies that bring every tap into reach: moved by t, {t: {tap of the device: k}}."""
+    def cover(self, anchor: int, reach: int, far: int = 1) -> dict[int, dict[int, int]] | None:
+        """Copies that bring every tap into reach: moved by t, {t: {tap of the device: k}}.
+
+        ``reach``: taps of the device on each side; ``far``: pixels from one to the next.
+        """
         first = self.place(anchor)
         last = first + (self.outputs - 1) * self.stride
         left = {k * self.dilation - self.top - anchor: k for k in range(self.taps)}
@@ -68,23 +71,25 @@ class Axis:
 
         def sees(t: int, at: int) -> bool:
             """Does the device pad exactly the positions outside of the map?"""
-            if at == -1 and first == 0:
+            if at < 0 and first < far:
                 return t <= 0
-            if at == 1 and last == self.whole - 1:
+            if at > 0 and last >= self.whole - far:
                 return t >= 0
             return True
 
         while left:
             least = min(left)
             options = []
-            for t in range(least - reach, least + reach + 1):
-                taps = {e - t: left[e] for e in left if abs(e - t) <= reach and sees(t, e - t)}
-                if least - t in taps and t not in found:
+            for at in range(-reach, reach + 1):
+                t = least - at * far
+                seen = {n: t + n * far for n in range(-reach, reach + 1) if sees(t, n)}
+                taps = {n: left[e] for n, e in seen.items() if e in left}
+                if at in taps and t not in found:
                     options.append((len(taps), -abs(t), t, taps))
             if not options:
                 return None
             _, _, t, taps = max(options, key=lambda o: o[:3])
             found[t] = taps
             for at in taps:
-                del left[t + at]
+                del left[t + at * far]
         return found

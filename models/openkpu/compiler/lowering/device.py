@@ -99,7 +99,8 @@ class Spec:
     def in_order(self) -> bool:
         """May the output lie on the input?"""
         alike = self.src.layout.channel_rows == self.dst.layout.channel_rows
-        return self.arg.depthwise and self.arg.pool_type == 0 and alike
+        once = self.arg.depthwise and self.arg.pool_type == 0 and self.arg.dilation == 1
+        return once and alike
 
 
 @dataclasses.dataclass

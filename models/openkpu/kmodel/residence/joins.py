@@ -19,12 +19,11 @@ from openkpu.kmodel.operations.moves import Concat
 from openkpu.kmodel.operations.operations import Copy, Dequantize, Quantize, TableLookup
 from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
 from openkpu.kmodel.residence.flow import (
-    busy_rows,
     bytes_overlap,
+    drop_unread,
+    free_place,
+    map_readers,
     read_later,
-    rows_read,
-    rows_written,
-    share_rows,
     written_view,
 )
 from openkpu.kmodel.residence.requantize import Line, find_line, requantize_layer
@@ -91,13 +90,15 @@ def join_next(
     made = [run for run in runs if run.leaf >= 0]
     if 2 * sum(run.count for run in made) < src.count or not made:
         return None
-    readers = _readers(operations, at, joined)
+    readers = map_readers(operations, at, joined)
     pieces = _pieces(operations, joined, runs, rounding)
     if not readers or pieces is None:
         return None
     own = sum(piece.source.rows for piece in pieces if piece.run.leaf < 0)
     first = min(run.leaf for run in made)
-    place = _place(operations, first, at, readers[-1], joined.rows + own, ram_rows)
+    place = free_place(
+        operations, first, readers[-1], joined.rows + own, ram_rows=ram_rows, without={at}
+    )
     if place is None:
         return None
     slots: list[list[Operation]] = [[op] for op in operations]
@@ -118,7 +119,8 @@ def join_next(
             beside += piece.source.rows
         layer = piece.layer(place, joined, upload.offset, program.eight_bit)
         more.setdefault(at if leaf < 0 else leaf, []).append(layer)
-    _clean(program, slots, made)
+    paths = set().union(*(run.chain | {run.leaf} for run in made))
+    drop_unread(program, slots, paths)
     return [op for number, slot in enumerate(slots) for op in (*slot, *more.get(number, ()))]
 
 
@@ -169,20 +171,6 @@ def _part(view: View, first: int, shape: tuple[int, ...]) -> View:
     return dataclasses.replace(view, start=start, shape=shape, strides=None)
 
 
-def _clean(program: Program, slots: list[list[Operation]], runs: Sequence[_Run]) -> None:
-    """Remove the operations on the paths of ``runs`` whose results are no longer read."""
-    places = set().union(*(run.chain | {run.leaf} for run in runs))
-    for number in sorted(places, reverse=True):
-        behind = [op for slot in slots[number + 1 :] for op in slot]
-        kept: list[Operation] = []
-        for op in slots[number]:
-            if any(read_later(program, behind, view, -1) for view in written_view(op)):
-                kept.append(op)
-            elif isinstance(op, KpuLayer):
-                kept.append(dataclasses.replace(op, main_out=None))
-        slots[number] = kept
-
-
 # ---- where bytes come from
 def _trace(
     operations: Sequence[Operation], before: int, view: View, first: int, count: int
@@ -192,7 +180,10 @@ def _trace(
         return []
     wanted = _part(view, first, (count,))
     for place in reversed(range(before)):
-        for made in written_view(operations[place]):
+        op = operations[place]
+        if isinstance(op, Concat):
+            op = _elements(op, view.dtype)
+        for made in written_view(op):
             if not bytes_overlap(made, wanted):
                 continue
             if not made.dense or made.dtype != view.dtype or (made.start - view.start) % view.item:
@@ -201,15 +192,29 @@ def _trace(
             low, high = max(first, at), min(first + count, at + made.count)
             return [
                 *_trace(operations, place, view, first, low - first),
-                *_through(operations, place, low - at, high - low),
+                *_through(operations, place, op, low - at, high - low),
                 *_trace(operations, place, view, high, first + count - high),
             ]
     return [_Run(count)]
 
 
-def _through(operations: Sequence[Operation], place: int, at: int, count: int) -> list[_Run]:
-    """Runs of the output of the operation at ``place``, from element ``at`` on."""
-    op = operations[place]
+def _elements(op: Concat, dtype: str) -> Concat:
+    """A concatenation of bytes as one of elements of another type, where all parts are whole."""
+    item, views = np.dtype(dtype).itemsize, (op.dst, *op.sources)
+    whole = all(v.dense and v.dtype == "u1" and v.shape[-1] % item == 0 for v in views)
+    if not whole or len({len(v.shape) for v in views}) != 1 or len(op.dst.shape) != 2:
+        return op
+    dst, *sources = (
+        dataclasses.replace(v, dtype=dtype, shape=(v.shape[0], v.shape[1] // item), strides=None)
+        for v in views
+    )
+    return dataclasses.replace(op, dst=dst, sources=tuple(sources))
+
+
+def _through(
+    operations: Sequence[Operation], place: int, op: Operation, at: int, count: int
+) -> list[_Run]:
+    """Runs of the output of the operation at ``place``, which is ``op``, from element ``at`` on."""
     batches = op.dst.shape[0] if isinstance(op, Download) else getattr(op, "batches", 0)
     if batches == 1:  # a map of the KPU
         return [_Run(count, place, at)]
@@ -305,40 +310,3 @@ def _map_of(op: Operation) -> Layout:
     """The layout of the map that a download or a layer copies to main memory."""
     assert isinstance(op, (Download, KpuLayer))
     return op.layout if isinstance(op, Download) else op.arg.out_layout
-
-
-def _readers(operations: Sequence[Operation], at: int, joined: Layout) -> list[int] | None:
-    """Layers that read the map uploaded at ``at``; None if other operations read bytes of it."""
-    found: list[int] = []
-    left = np.ones(joined.rows, dtype=bool)  # rows not overwritten since
-
-    def part(layout: Layout) -> npt.NDArray[np.bool_]:
-        if not share_rows(joined, layout):
-            return left[:0]
-        start = layout.base - joined.base
-        return left[max(0, start) : start + layout.rows]
-
-    for number, op in enumerate(operations[at + 1 :], at + 1):
-        for layout in rows_read(op):
-            if not part(layout).any():
-                continue
-            plain = isinstance(op, KpuLayer) and op.batches == 1 and not op.arg.two_maps
-            if not plain or layout != joined or not left.all():
-                return None
-            found.append(number)
-        for layout in rows_written(op):
-            part(layout)[...] = False
-    return found
-
-
-def _place(
-    operations: Sequence[Operation], first: int, at: int, last: int, rows: int, ram_rows: int
-) -> int | None:
-    """First of ``rows`` rows that are free from place ``first`` to ``last``, and not read later."""
-    without = [op for number, op in enumerate(operations) if number != at]
-    busy = busy_rows(without, first, last - 1)[:ram_rows]
-    edges = np.flatnonzero(np.diff(np.concatenate([[True], busy, [True]])))
-    for begin, end in zip(edges[::2], edges[1::2], strict=True):
-        if end - begin >= rows:
-            return int(begin)
-    return None

@@ -39,17 +39,22 @@ class Line:
         norm = BatchNorm.make(np.full(channels, self.mul), 0, self.add)
         return norm, ActTable.make(0, 1, self.shift, 0)
 
-    def values(self) -> npt.NDArray[np.uint8]:
-        """What the layer makes of the bytes 0 to 255."""
+    def values(self, x: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+        """What the layer makes of the sums ``x``."""
         _, act = self.tables(1)
-        v = np.arange(MOST + 1, dtype=np.int64) * self.mul + self.add
+        v = x * self.mul + self.add
         return Activation(act, self.rounding)(v)
 
 
-def find_line(table: npt.NDArray[np.uint8], rounding: str) -> Line | None:
-    """The line of a table of 256 bytes; None when it is not one, or too steep."""
+def find_line(
+    table: npt.NDArray[np.uint8], rounding: str, places: npt.NDArray[np.int64] | None = None
+) -> Line | None:
+    """The line through the bytes of a table (n,), at the sums ``places`` (n,), by default 0, 1,
+    2...; None when it is not one, or too steep."""
     y = np.asarray(table).astype(np.float64)
-    x = np.arange(y.size, dtype=np.float64)
+    at = np.arange(y.size) if places is None else np.asarray(places)
+    at = at.astype(np.int64)
+    x = at.astype(np.float64)
     least = np.where(y == 0, -np.inf, y)  # least <= slope * x + offset < most
     most = np.where(y == MOST, np.inf, y + 1)
     apart = x[None, :] - x[:, None]  # of the second byte from the first
@@ -63,15 +68,16 @@ def find_line(table: npt.NDArray[np.uint8], rounding: str) -> Line | None:
         mul = round(slope * (1 << shift))
         if abs(mul) > MUL_MAX:
             continue
-        line = _offset(np.asarray(table).astype(np.int64), mul, shift, rounding)
+        line = _offset(np.asarray(table).astype(np.int64), at, mul, shift, rounding)
         if line is not None:
             return line
     return None
 
 
-def _offset(table: npt.NDArray[np.int64], mul: int, shift: int, rounding: str) -> Line | None:
-    """The line of that slope that gives exactly ``table``."""
-    x = np.arange(table.size, dtype=np.int64)
+def _offset(
+    table: npt.NDArray[np.int64], x: npt.NDArray[np.int64], mul: int, shift: int, rounding: str
+) -> Line | None:
+    """The line of that slope that gives exactly ``table`` at the sums ``x``."""
     least = ((table << shift) - x * mul)[table > 0]
     most = ((table + 1 << shift) - 1 - x * mul)[table < MOST]
     low = int(least.max()) if least.size else int(most.min()) - (1 << shift)
@@ -80,7 +86,7 @@ def _offset(table: npt.NDArray[np.int64], mul: int, shift: int, rounding: str) -
     middle = (low + high) // 2 - half
     for add in (middle, middle + 1):  # a tie goes to the even neighbour
         line = Line(mul, add, shift, rounding)
-        if low <= high and -(1 << 31) <= add < 1 << 31 and (line.values() == table).all():
+        if low <= high and -(1 << 31) <= add < 1 << 31 and (line.values(x) == table).all():
             return line
     return None
 

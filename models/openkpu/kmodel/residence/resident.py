@@ -4,7 +4,9 @@
 A compiler has the CPU take every second pixel of a map: the KPU's map is downloaded, sliced and
 uploaded again.  A pooling task with a window of one pixel does the same inside the AI RAM, and the
 layers before and behind it become one run.  Maps that the CPU concatenates are joined likewise
-(``joins``).
+(``joins``), sums of two maps are element-wise layers (``sums``), and dilated convolutions that were
+split are one layer (``dilated``).  Bytes that the AI RAM still has are not uploaded (``copies``),
+and padding that nobody depends on is not made (``padded``).
 """
 
 from __future__ import annotations
@@ -17,22 +19,27 @@ import numpy.typing as npt
 
 from openkpu.configs import Config
 from openkpu.kmodel.operations.moves import StridedSlice
-from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload
+from openkpu.kmodel.residence.copies import copy_instead
+from openkpu.kmodel.residence.dilated import dilate_next
 from openkpu.kmodel.residence.flow import (
-    bytes_overlap,
     equal,
+    maker,
     read_later,
     rows_written,
     share_rows,
     touches,
-    written_view,
 )
 from openkpu.kmodel.residence.joins import REQUANTIZE, join_next
+from openkpu.kmodel.residence.padded import pad_next
+from openkpu.kmodel.residence.pairs import TITLE
+from openkpu.kmodel.residence.sums import add_next
 from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.layer.pool_layer import pool_layer
 from openkpu.layer.pool_tasks import MAXIMUM
 
+OWN_TABLES = (REQUANTIZE, TITLE)  # titles of layers whose tables are not in the file
 LINE = 64  # tables of layers begin at a multiple of so many bytes
 
 
@@ -41,10 +48,10 @@ def keep_all(
 ) -> tuple[list[Program], bytes]:
     """``keep_maps`` of the programs of a file of ``size`` bytes on a device, and what lies behind
     the file."""
-    pools, rows = config.pool_lanes > 0, config.ai_ram_rows
+    ways = {"pools": config.pool_lanes > 0, "dilation": config.dilation, "rounding": rounding}
     found: list[Program] = []
     for program in programs:
-        found.append(keep_maps(program, size, pools=pools, rounding=rounding, ram_rows=rows))
+        found.append(keep_maps(program, size, ram_rows=config.ai_ram_rows, **ways))
         size += len(found[-1].tail)
     return found, b"".join(program.tail for program in found)
 
@@ -54,11 +61,14 @@ def keep_maps(
     size: int = 0,
     *,
     pools: bool = True,
+    dilation: int = 1,
     rounding: str = "nncase",
     ram_rows: int = AI_RAM_ROWS,
 ) -> Program:
     """The program with layers in place of CPU operations on maps in main memory: pooling tasks
-    for slices (if the device has ``pools``), depthwise layers for maps that were concatenated.
+    for slices (if the device has ``pools``), depthwise layers for maps that were concatenated,
+    element-wise layers for their sums, dilated layers (as far as the device has ``dilation``) for
+    those that were split; without uploads of what the AI RAM has, and without useless padding.
 
     Layers are numbered anew: these count.  What cannot be shown to be the same stays as it is.
     ``rounding``: of the device's activation.  The tables of the new layers are ``tail`` of the
@@ -67,6 +77,18 @@ def keep_maps(
     operations = list(program.operations)
     at = 0
     while at < len(operations):
+        whole = dilate_next(program, operations, at, most=dilation, ram_rows=ram_rows)
+        operations, at = (operations, at + 1) if whole is None else (whole, 0)
+    at = 0
+    while at < len(operations):
+        fewer = copy_instead(program, operations, at, ram_rows=ram_rows)
+        if fewer is None:
+            fewer = pad_next(program, operations, at, ram_rows=ram_rows)
+        if fewer is None:
+            fewer = add_next(program, operations, at, rounding=rounding, ram_rows=ram_rows)
+        if fewer is not None:
+            operations, at = fewer, 0
+            continue
         joined = join_next(program, operations, at, rounding=rounding, ram_rows=ram_rows)
         if joined is not None:
             operations, at = joined, 0
@@ -101,7 +123,7 @@ def _with_tables(operations: list[Operation], size: int) -> tuple[list[Operation
 
     found: list[Operation] = []
     for op in operations:
-        if isinstance(op, KpuLayer) and op.title == REQUANTIZE:
+        if isinstance(op, KpuLayer) and op.title in OWN_TABLES:
             arg = op.arg.replace(
                 para_start_addr=place(op.weights),
                 bwsx_base_addr=place(op.bn.astype("<u8")),
@@ -119,10 +141,10 @@ def _slice_before(
     upload = operations[at]
     if not isinstance(upload, Upload) or upload.implicit:
         return None
-    cut = _maker(operations, at, upload.src)
+    cut = maker(operations, at, upload.src)
     if cut is None or not isinstance(piece := operations[cut], StridedSlice):
         return None
-    source = _maker(operations, cut, piece.src)
+    source = maker(operations, cut, piece.src)
     if source is None or not isinstance(download := operations[source], Download):
         return None
     arg = _task(piece, download, upload)
@@ -163,12 +185,3 @@ def _task(piece: StridedSlice, download: Download, upload: Upload) -> LayerArg |
         return pool_layer((c, h, w), MAXIMUM, (1, 1), (sy, sx), src=download.base, dst=upload.base)
     except LayerError:  # the maps share rows
         return None
-
-
-def _maker(operations: list[Operation], before: int, view: View) -> int | None:
-    """Place of the operation that wrote ``view``, all of it; None when several did, or none."""
-    for place in reversed(range(before)):
-        op = operations[place]
-        if any(bytes_overlap(view, other) for other in written_view(op)):
-            return place if all(equal(view, other) for other in written_view(op)) else None
-    return None

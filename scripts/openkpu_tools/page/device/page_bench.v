@@ -17,12 +17,15 @@ module page_bench #(
   parameter WBUF_ROWS = 1024,
   parameter WEIGHT_BITS = 16,
   parameter PARAM_CHANS = 1024,
+  parameter LOOK_AHEAD = 4,
   parameter TILE_ROWS = 128,
   parameter POST_SHARE = 1,
   parameter POOL_LANES = 4,
   parameter FP16_LANES = 0,
   parameter KEEP_WEIGHTS = 0,
+  parameter WEIGHT_AHEAD = 0,
   parameter FLAT_MAPS = 0,
+  parameter DILATION = 1,
   parameter SUM_PLANES = 0,
   parameter PATH = 16,
   parameter PIX_FIFO_DEPTH = 64,
@@ -65,9 +68,10 @@ module page_bench #(
 
   openkpu_top #(
     .N_Y(N_Y), .N_Z(N_Z), .AHB_W(AHB_W), .AI_RAM_ROWS(AI_RAM_ROWS), .WBUF_ROWS(WBUF_ROWS),
-    .WEIGHT_BITS(WEIGHT_BITS), .PARAM_CHANS(PARAM_CHANS), .TILE_ROWS(TILE_ROWS), .POST_SHARE(POST_SHARE),
-    .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES), .KEEP_WEIGHTS(KEEP_WEIGHTS), .FLAT_MAPS(FLAT_MAPS),
-    .SUM_PLANES(SUM_PLANES), .PATH(PATH), .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
+    .WEIGHT_BITS(WEIGHT_BITS), .PARAM_CHANS(PARAM_CHANS), .LOOK_AHEAD(LOOK_AHEAD), .TILE_ROWS(TILE_ROWS),
+    .POST_SHARE(POST_SHARE), .POOL_LANES(POOL_LANES), .FP16_LANES(FP16_LANES), .KEEP_WEIGHTS(KEEP_WEIGHTS),
+    .WEIGHT_AHEAD(WEIGHT_AHEAD), .FLAT_MAPS(FLAT_MAPS), .SUM_PLANES(SUM_PLANES), .DILATION(DILATION), .PATH(PATH),
+    .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
     .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .GATE(GATE)
   ) dut (
     .clk(clk), .rst(rst), .s_ahb_hsel(hsel), .s_ahb_haddr(haddr), .s_ahb_htrans({hsel, 1'b0}), .s_ahb_hwrite(hwrite),

@@ -5,7 +5,8 @@ Each one leaves the device idle and compares all of both memories (``compares`` 
 What is not given is drawn from the generator of the virtual sequencer, which the seed begins.
 """
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,18 +21,21 @@ from openkpu.generators.generate_lists import KINDS, random_list
 from openkpu.generators.generate_pools import random_pool
 from openkpu.generators.generate_products import random_product
 from openkpu.generators.generate_tasks import random_elementwise
-from openkpu.layer.argument import LayerError
+from openkpu.layer.argument import MOST_DILATED_POOL, LayerArg, LayerError
 from openkpu.layer.vectors import VectorLayer
+from openkpu.network.kept import spare_register, unused_parts
 from openkpu.network.network import Network, Storage
 from openkpu_tb.ahb.host_agent import Transfer
-from openkpu_tb.core.registers import AI, FIFO_DATA_OUT, Ctrl
+from openkpu_tb.core.registers import AI, FIFO_DATA_OUT, Ctrl, Err
 from openkpu_tb.device.device import DeviceError, Tables
 from openkpu_tb.device.inference_stream import WIDEST, finish_stream
 from openkpu_tb.device.simulation import SLOW
+from openkpu_tb.device.spare import draw_spare
 from openkpu_tb.handle import Handle
 
 LIMIT = 2_000_000  # cycles of any single wait
 INFERENCES = "PERF_INFERENCES"
+SPARE_ROWS = "AI_SPARE_ROWS"
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,12 @@ class DeviceSequence(uvm_sequence):
         """Another sequence on the same sequencer."""
         await sequence.start(self.sequencer)
 
+    def limits(self, channels: int | None = None, size: int | None = None) -> Limits:
+        """Those of this simulator and device; at most so many channels."""
+        found = dataclasses.replace(sizes().layer, dilation=int(self.device.tb.dilation.value))
+        channels = min(channels or found.channels, found.channels)
+        return dataclasses.replace(found, channels=channels, size=size or found.size)
+
     # ------------------------------------------------------------ what they need
     async def idle(self, limit: int = LIMIT) -> None:
         """Read AI_STATUS until the device is idle; DeviceTimeout after ``limit`` cycles."""
@@ -114,7 +124,7 @@ class DeviceSequence(uvm_sequence):
         return self._draw(others[self.n(0, 3)] if self.rng.random() < 0.5 else random_layer)
 
     def _draw(self, make: Callable[..., VectorLayer], **fixed: object) -> VectorLayer:
-        limits, rows = sizes().layer, self.device.back.ram_rows
+        limits, rows = self.limits(), self.device.back.ram_rows
         for _ in range(1000):
             try:
                 return make(self.rng, limits=limits, ram_rows=rows, **fixed)
@@ -131,7 +141,7 @@ class DeviceSequence(uvm_sequence):
         rows, number = self.device.back.ram_rows, self.n(1, size.layers + 1)
         if self.rng.random() < 0.4:
             kinds = [str(kind) for kind in self.rng.choice(KINDS, number)]
-            few = Limits(channels=min(12, size.layer.channels))
+            few = self.limits(channels=12)
             network, _ = random_list(self.rng, kinds, shape, limits=few, ram_rows=rows)
         else:
             network, _ = random_network(
@@ -140,11 +150,24 @@ class DeviceSequence(uvm_sequence):
                 layers=number,
                 fc_last=bool(self.rng.random() < 0.5),
                 eight_bit=bool(self.rng.random() < 0.6),
-                limits=size.layer,
+                limits=self.limits(),
             )
             network.place(rows)
         images = self.rng.integers(0, 256, (count, *shape), dtype=np.uint8)
         return network, images
+
+    async def spare(self, layers: Sequence[LayerArg]) -> None:
+        """Rows in which weights may wait during the next job: any that its maps do not use, or
+        none; rows that do not exist are refused, and the register model keeps what it had."""
+        ram_rows = self.device.back.ram_rows
+        rows = draw_spare(self.rng, unused_parts(layers, ram_rows), ram_rows)
+        has = bool(int(self.device.tb.weights_wait.value))
+        await self.device.configure({SPARE_ROWS: spare_register(rows.part)})
+        if rows.beyond:
+            await self.device.spare(rows.beyond)
+            await self.error(Err.BAD_CONFIG if has else Err.NONE)
+        found, expected = await self.device.look(SPARE_ROWS), spare_register(rows.part) * has
+        assert found == expected, f"{SPARE_ROWS} is {found:#x}, expected {expected:#x}"
 
     async def place(self, network: Network, images: np.ndarray, continuous: bool) -> Storage:
         """A network somewhere in storage, and its registers written through the register model."""
@@ -154,6 +177,7 @@ class DeviceSequence(uvm_sequence):
         base = WIDEST * self.n(0, room // WIDEST + 1)
         storage = network.storage(images, base=base, continuous=continuous, align=WIDEST)
         await self.device.back.load_storage(storage.base, storage.data)
+        await self.spare(network.layers)
         await self.device.configure(storage.registers)
         return storage
 
@@ -175,6 +199,7 @@ class LayerSequence(DeviceSequence):
         await device.load_map(arg.in_layout, layer.x)
         if layer.x2 is not None:
             await device.load_map(arg.in_layouts[1], layer.x2)
+        await self.spare([arg])
         await device.configure({"eight_bit_mode": int(layer.eight_bit)})
         return [int(word) for word in arg.encode()]
 
@@ -182,6 +207,27 @@ class LayerSequence(DeviceSequence):
         self.layer = self.layer or self.draw_task()
         await self.device.push(await self.prepare(self.layer, int_en=1))
         await self.device.finish(LIMIT)
+        await self.idle()
+
+
+class DistantTapsSequence(LayerSequence):
+    """A layer whose taps are ``far`` pixels apart; a device that has not so much refuses it, and
+    its memories stay as they are (docs/kpu.md 1.16)."""
+
+    def __init__(self, name: str = "distant taps", far: int = 2) -> None:
+        super().__init__(name)
+        self.far = far
+
+    async def body(self) -> None:
+        pool = self.n(0, MOST_DILATED_POOL + 1)
+        kind = {"kernel": 3, "pool": pool, "fc": False, "dilation": self.far}
+        self.layer = self.draw_layer(**kind)
+        await self.device.push(await self.prepare(self.layer, int_en=1))
+        if self.far <= int(self.device.tb.dilation.value):
+            await self.device.finish(LIMIT)
+        else:
+            error = await self.device.refusal(LIMIT)
+            assert error.code == Err.BAD_FLAGS, f"{error}, expected BAD_FLAGS"
         await self.idle()
 
 
@@ -213,7 +259,7 @@ class BurstSequence(LayerSequence):
     """Several layers at once; only the last one has an interrupt."""
 
     async def body(self) -> None:
-        device, row, at, words = self.device, 0, 0, []
+        device, row, at, words, args = self.device, 0, 0, [], []
         eight_bit = bool(self.rng.random() < 0.7)
         layers = [self.draw_layer(eight_bit=eight_bit) for _ in range(self.n(2, 6))]
         for number, layer in enumerate(layers):
@@ -226,7 +272,9 @@ class BurstSequence(LayerSequence):
             row += arg.out_layout.rows
             await device.load_map(arg.in_layout, layer.x)
             words += [int(word) for word in arg.encode()]
+            args.append(arg)
         assert row <= device.back.ram_rows and at <= device.back.storage_bytes
+        await self.spare(args)
         await device.configure({"eight_bit_mode": int(eight_bit)})
         await device.push(words)
         await device.finish(LIMIT)

@@ -149,8 +149,8 @@ class MovedNetworkSequence(NetworkSequence):
         return network, np.concatenate([image[None], more])
 
     def draw_moves(self) -> tuple[Network, npt.NDArray[np.uint8]]:
-        """A list whose tasks mostly move a map, and an image; wide maps are moved line by line."""
-        limits = Limits(channels=min(8, sizes().layer.channels), size=12)
+        """A list whose tasks mostly move a map, and an image; convolutions get theirs in bands."""
+        limits = self.limits(channels=8, size=12)
         wide = self.rng.random() < 0.5
         for _ in range(1000):
             shape = (self.n(1, 4), self.n(1, 6), self.n(64, 90) if wide else self.n(1, 16))
@@ -178,6 +178,7 @@ class MovedNetworkSequence(NetworkSequence):
         storage = network.storage(images, base=base, continuous=continuous, align=WIDEST)
         storage = scattered(self.rng, network, storage)
         await back.load_storage(storage.base, storage.data)
+        await self.spare(network.layers)
         await self.device.configure(storage.registers)
         return storage
 

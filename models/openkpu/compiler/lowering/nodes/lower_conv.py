@@ -4,7 +4,8 @@
 The device computes 3x3 and 1x1 windows around every pixel of a map.  Along each axis a tap k of the
 node reads pixel ``s * o + k * d - top``; with an anchor a the output o is computed at pixel
 ``s * o + a``, so the tap is ``k * d - top - a`` away.  Taps at most one pixel away are the device's
-own.  For the others the map is copied, moved (``copies``), and the copies are further channels.
+own, and where the device has a dilation those as far away as the node's taps are from each other.
+For the others the map is copied, moved (``copies``), and the copies are further channels.
 Strides pick pixels: pools 5, 6 and 7 where anchor and size allow it, else a pooling task of 1x1
 windows behind the layer, or a copy moved by one pixel with such a pool.  Of all anchors the one is
 chosen that costs least.  Maps may lie turned around (``turn``): kernels are turned with them.
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.form.graph import Conv
-from openkpu.compiler.lowering import copies, costs, requant
+from openkpu.compiler.lowering import copies, costs, requant, ways
 from openkpu.compiler.lowering.axes import Axis
 from openkpu.compiler.lowering.device import Geometry, Held, Place, indices
 from openkpu.compiler.lowering.lower import (
@@ -39,41 +39,15 @@ from openkpu.compiler.lowering.lower import (
 )
 from openkpu.compiler.lowering.nodes import lower_whole
 from openkpu.layer.argument import LayerArg
-from openkpu.layer.layout import Layout
 from openkpu.layer.pool_tasks import MAXIMUM
 
 Into = Callable[[tuple[int, int, int]], Place]  # a map of this shape for the output
-OVERHEAD = 70  # cycles of a layer, about
-MOST_3X3, MOST_1X1 = 1024, 9216
 MOST_OUTPUTS = 1024
 FEW_LINES = 16  # of a map on which two ways are compared
-MOST_MOVED = 64  # pixels of a copy: a layer for each
-# pools that pick, by stride and by the first pixel's rest
-PICKS = {((2, 2), (0, 0)): 5, ((2, 2), (0, 1)): 6, ((4, 4), (0, 0)): 7}
 
 
 class Average(Conv):
     """A convolution that computes the average of windows; ties go up."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """A way to compute the node, with its approximate cycles."""
-
-    cost: float
-    rows: dict[int, dict[int, int]]
-    columns: dict[int, dict[int, int]]
-    kernel: int
-    pool: int
-    step: tuple[int, int]  # of a pooling task behind it
-    shift: tuple[int, int]  # of a copy before that
-    shift_pool: int
-    start: tuple[int, int]  # of the output in the last map
-    banded: bool  # its copies do not fit the AI RAM at a time
-
-    @property
-    def shifts(self) -> list[tuple[int, int]]:
-        return [(ty, tx) for ty in self.rows for tx in self.columns]
 
 
 def lower_conv_node(state: State, node: Conv) -> None:
@@ -89,7 +63,7 @@ def _windows(state: State, node: Conv) -> None:
     node, held, geometry = _input(state, node)
     held, geometry = _inside(state, node, held, geometry)
     if node.depthwise and not is_wide(turned_weights(node, geometry), state.bits):
-        plan = _plan(state, node, held, geometry, depthwise=True)
+        plan = ways.cheapest(state, node, held, geometry, depthwise=True)
         if plan is not None:
             _depthwise(state, node, held, geometry, plan)
             return
@@ -116,7 +90,7 @@ def _pieces(state: State, node: Conv, held: Held, geometry: Geometry) -> int:
             continue
         part = Held(held.place.part(0, inner), held.where[:, :inner], held.zero, margin=held.margin)
         some = dataclasses.replace(geometry, channels=geometry.channels[:inner])
-        plan = _plan(state, _piece(node, 0, pieces), part, some, depthwise=False)
+        plan = ways.cheapest(state, _piece(node, 0, pieces), part, some, depthwise=False)
         if plan is not None and (least is None or plan.cost * pieces < least):
             best, least = pieces, plan.cost * pieces
     return best
@@ -215,7 +189,7 @@ def _own_pool(held: Held, geometry: Geometry) -> bool:
     if (
         geometry.step,
         tuple(p % s for p, s in zip(geometry.start, geometry.step, strict=True)),
-    ) not in PICKS:
+    ) not in ways.PICKS:
         return False
     return all(
         p // s + n <= whole // s
@@ -236,9 +210,9 @@ def _inside(state: State, node: Conv, held: Held, geometry: Geometry) -> tuple[H
     return held, found
 
 
-def _planned(state: State, node: Conv, held: Held, geometry: Geometry) -> Plan:
+def _planned(state: State, node: Conv, held: Held, geometry: Geometry) -> ways.Plan:
     """The cheapest way; Disordered when there is none."""
-    plan = _plan(state, node, held, geometry, depthwise=False)
+    plan = ways.cheapest(state, node, held, geometry, depthwise=False)
     if plan is None:
         size, whole = state.graph.tensors[node.outputs[0]].shape[2:], held.place.shape[1:]
         raise Disordered(
@@ -249,108 +223,12 @@ def _planned(state: State, node: Conv, held: Held, geometry: Geometry) -> Plan:
     return plan
 
 
-def _plan(
-    state: State, node: Conv, held: Held, geometry: Geometry, *, depthwise: bool
-) -> Plan | None:
-    """The cheapest way, of those whose copies fit the AI RAM if there are any."""
-    rows, columns = (Axis.of(node, i, geometry, held.place.shape[1 + i]) for i in (0, 1))
-    outputs = rows.outputs, columns.outputs
-    found = []
-    for reach in (1, 0):
-        lines = [(a, c) for a in rows.anchors() if (c := rows.cover(a, reach))]
-        across = [(a, c) for a in columns.anchors() if (c := columns.cover(a, reach))]
-        for (ay, ry), (ax, rx) in itertools.product(lines, across):
-            start = rows.place(ay), columns.place(ax)
-            strides = rows.stride, columns.stride
-            plan = _way(state, node, held, start, (ry, rx), depthwise, strides, outputs)
-            found += [plan] if plan else []
-    return min(found, key=lambda p: (p.banded, p.cost), default=None)
-
-
-def _way(
-    state: State,
-    node: Conv,
-    held: Held,
-    start: tuple[int, int],
-    covers: tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]],
-    depthwise: bool,
-    strides: tuple[int, int],
-    outputs: tuple[int, int],
-) -> Plan | None:
-    """A plan with outputs from pixel ``start`` on; None for one that the device cannot do."""
-    c, height, width = held.place.shape
-    count = len(covers[0]) * len(covers[1])
-    kernel = 3 if any(d for cover in covers for taps in cover.values() for d in taps) else 1
-    channels = c * count if count > 1 else c
-    if not depthwise and channels > (MOST_3X3 if kernel == 3 else MOST_1X1):
-        return None
-    if depthwise and (count > 1 or (0 not in covers[0] or 0 not in covers[1])):
-        return None
-    rows = Layout(c, height, width).rows + Layout(c * count, height, width).rows
-    banded = count > 1 and rows > state.config.ai_ram_rows
-    if any(abs(t) > MOST_MOVED for cover in covers for t in cover):
-        return None
-    moved = [max(abs(ty), abs(tx)) for ty in covers[0] for tx in covers[1]]
-    pool, step, shift, shift_pool = 0, (1, 1), (0, 0), 0
-    sizes = height, width
-    if strides != (1, 1):
-        rest = start[0] % strides[0], start[1] % strides[1]
-        pool = PICKS.get((strides, rest), 0)
-        if pool:
-            start = start[0] // strides[0], start[1] // strides[1]
-            sizes = height // strides[0], width // strides[1]
-            if start[0] + outputs[0] > sizes[0] or start[1] + outputs[1] > sizes[1]:
-                pool = 0
-                start = start[0] * strides[0] + rest[0], start[1] * strides[1] + rest[1]
-                sizes = height, width
-        if not pool:
-            last = [p + (n - 1) * s for p, n, s in zip(start, outputs, strides, strict=True)]
-            if strides == (2, 2) and rest == (1, 1) and last[0] < height and last[1] < width:
-                shift, shift_pool = (1, 1), 5
-                if last[0] // 2 >= height // 2 or last[1] // 2 >= width // 2:
-                    return None
-            else:
-                shift, step = (rest[0], rest[1]), strides
-            start = start[0] // strides[0], start[1] // strides[1]
-    o = len(node.weights)
-    lanes = state.config.macs
-    out_pixels = sizes[0] * sizes[1]
-    taps = 9 if kernel == 3 else 1
-    macs = (o if depthwise else o * channels) * taps * out_pixels
-    macs = macs if not depthwise else macs * (9 if kernel == 1 else 1)
-    bytes_ = (1 if depthwise else channels) * o * taps
-    cost = max(macs / lanes, bytes_ / state.config.bus_bytes) + OVERHEAD
-    layers = sum(max(m, 1) for m in moved) if count > 1 or moved != [0] else 0
-    near = max(moved) <= 1
-    if layers and near and c * count <= copies.FEW:
-        cost += OVERHEAD + 9 * c * c * count * height * width / lanes
-    else:
-        cost += layers * (OVERHEAD + 9 * c * height * width / lanes)
-    if shift != (0, 0):
-        far = max(shift)
-        cost += far * (OVERHEAD + 9 * o * out_pixels / lanes)
-    if step != (1, 1):
-        cost += OVERHEAD + o * out_pixels / state.config.path_bytes
-    return Plan(cost, *covers, kernel, pool, step, shift, shift_pool, start, banded)
-
-
 # ------------------------------------------------------------------------- weights
 def turned_weights(node: Conv, geometry: Geometry) -> npt.NDArray[np.int64]:
     """Weights without zero points, in the order in which the map lies."""
     weights = node.weights - node.w_zero[:, None, None, None]
     weights = weights[:, :, ::-1] if geometry.turned[0] else weights
     return weights[:, :, :, ::-1] if geometry.turned[1] else weights
-
-
-def _taps(plan: Plan) -> list[tuple[int, int, int, int, int]]:
-    """(number of the copy, tap's line, column on the device, ky, kx)."""
-    at, found = 1 if plan.kernel == 3 else 0, []
-    for number, (ty, tx) in enumerate(plan.shifts):
-        for (dy, ky), (dx, kx) in itertools.product(
-            plan.rows[ty].items(), plan.columns[tx].items()
-        ):
-            found.append((number, at + dy, at + dx, ky, kx))
-    return found
 
 
 def _fit(state: State, node: Conv, held: Held, effective: npt.NDArray[np.int64]) -> requant.Fit:
@@ -371,7 +249,7 @@ def _spread(fit: requant.Fit, at: npt.NDArray[np.int64], count: int) -> requant.
 
 
 # -------------------------------------------------------------------------- layers
-def _later(state: State, node: Conv, src: Place, plan: Plan) -> bool:
+def _later(state: State, node: Conv, src: Place, plan: ways.Plan) -> bool:
     """Is it faster when a 1x1 convolution behind the layer picks the pixels?"""
     y = state.graph.tensors[node.outputs[0]]
     readers = state.graph.readers(y.name)
@@ -395,7 +273,7 @@ def _later(state: State, node: Conv, src: Place, plan: Plan) -> bool:
     return later < now
 
 
-def _depthwise(state: State, node: Conv, held: Held, geometry: Geometry, plan: Plan) -> None:
+def _depthwise(state: State, node: Conv, held: Held, geometry: Geometry, plan: ways.Plan) -> None:
     src = held.place
     step = 1
     if _later(state, node, src, plan):
@@ -403,12 +281,12 @@ def _depthwise(state: State, node: Conv, held: Held, geometry: Geometry, plan: P
     weights = turned_weights(node, geometry)
     k = plan.kernel
     effective = np.zeros((src.shape[0], k, k), dtype=np.int64)
-    for _, line, column, ky, kx in _taps(plan):
+    for _, line, column, ky, kx in plan.taps():
         effective[geometry.channels, line, column] = weights[:, 0, ky, kx]
     data, arg_x = signed_weights(effective, state.bits)
     fit = _fit(state, node, held, effective[geometry.channels])
     fit = _spread(fit, geometry.channels, src.shape[0])
-    terms = {"kernel": k, "depthwise": True, **zero_terms(arg_x, held.zero, k * k)}
+    terms = {"depthwise": True, **zero_terms(arg_x, held.zero, k * k)}
     _finish(state, node, geometry, plan, src, geometry.channels, data, fit, terms, step)
 
 
@@ -417,7 +295,7 @@ def _dense(
     node: Conv,
     held: Held,
     geometry: Geometry,
-    plan: Plan,
+    plan: ways.Plan,
     into: Into | None = None,
 ) -> None:
     src, zero = held.place, held.zero
@@ -430,7 +308,7 @@ def _dense(
     effective = np.zeros((o, src.shape[0], k, k), dtype=np.int64)
     outputs = np.arange(o)[:, None]
     inputs = (outputs // (o // node.groups)) * each + np.arange(each)  # (O, C / groups)
-    for number, line, column, ky, kx in _taps(plan):
+    for number, line, column, ky, kx in plan.taps():
         at = channels[number][geometry.channels]
         effective[outputs, at[inputs], line, column] += weights[:, :, ky, kx]
     fit = _fit(state, node, held, effective)
@@ -445,7 +323,7 @@ def _dense(
     if full != o:  # rows that a concatenation fills
         data = np.concatenate([data, np.full((full - o, *data.shape[1:]), -arg_x)])
         fit = _spread(fit, np.arange(o), full)
-    terms = {"kernel": k, **zero_terms(arg_x, zero, k * k)}
+    terms = zero_terms(arg_x, zero, k * k)
     _finish(state, node, geometry, plan, src, np.arange(o), data, fit, terms, into=into)
 
 
@@ -460,7 +338,7 @@ def _finish(
     state: State,
     node: Conv,
     geometry: Geometry,
-    plan: Plan,
+    plan: ways.Plan,
     src: Place,
     channels: npt.NDArray[np.int64],
     data: npt.NDArray[np.int64],
@@ -479,7 +357,8 @@ def _finish(
     o = len(fit.bn)
     ends = plan.shift == (0, 0) and plan.step == (1, 1)
     dst = room((o, *size)) if ends else state.new((o, *size))
-    state.layer(node, src, dst, weights=data, fit=fit, pool=plan.pool, **terms)
+    how = {"kernel": plan.kernel, "dilation": plan.far, "pool": plan.pool, **terms}
+    state.layer(node, src, dst, weights=data, fit=fit, **how)
     if plan.shift != (0, 0):
         shape = (o, size[0] // 2, size[1] // 2) if plan.shift_pool else (o, *size)
         ends = plan.step == (1, 1)
