@@ -36,9 +36,12 @@ PICTURES = {
     "yolox": "nncase_dog.bmp",
 }  # by the first part of a model's name
 PICTURE = "test1.jpg"
+OF_MODELS = ("models", "quantised", "continuous")  # runs of files that the project has not
 NETWORKS = ("yolo20", "mobilenet075")  # task lists of layers that make_vectors has
 # 1x1 layers of many channels: inputs that fit the tile buffer, and inputs that do not
 WIDE_1X1 = {"face_detect_v0_16bit.model.bin", "detect5_v3.kmodel"}
+# published models whose layers the host does not interrupt
+STREAMED = ("detect5_v3.kmodel", "face_detect_v3_8bit.kmodel", "face_detect_v0_16bit.model.bin")
 
 
 def own_runs(folder: Path) -> list[BenchRun]:
@@ -69,9 +72,16 @@ def own_runs(folder: Path) -> list[BenchRun]:
         for source in whole.get((name, bus), ("yolo20",)):
             words = ["--network", network(folder, source)]
             runs.append(BenchRun("networks", name, bus, words, source=source))
-    words = ["--network", network(folder, "yolo20"), "--images", "4"]
-    runs.append(BenchRun("streams", "k210", 64, words, source="yolo20", command="stream"))
+    runs.append(stream("streams", [], "digits", images=20))
+    for source in NETWORKS:
+        runs.append(stream("streams", ["--network", network(folder, source)], source))
     return runs
+
+
+def stream(group: str, words: list[str], source: str, images: int = 4) -> BenchRun:
+    """Images in one continuous run."""
+    words = [*words, "--images", str(images)]
+    return BenchRun(group, "k210", 64, words, source=source, command="stream")
 
 
 def network(folder: Path, name: str) -> str:
@@ -123,6 +133,17 @@ def quantised_runs(folder: Path) -> list[BenchRun]:
         for file in bench_tables.QUANTISED
         if (folder / file).is_file()
         for name, bus in (("k210", 64), ("small", 32), ("nano_fpga", 32))
+    ]
+
+
+def continuous_runs(folder: Path) -> list[BenchRun]:
+    """Streams of the models that are one task list: published ones, and those of MLPerf Tiny."""
+    models = [folder / name for name in STREAMED]
+    models += [folder / "mlperf_tiny" / name for name in bench_tables.QUANTISED]
+    return [
+        stream("continuous", ["--model", str(model)], model.name)
+        for model in models
+        if model.is_file()
     ]
 
 
@@ -237,6 +258,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             runs = quick(runs)
         else:
             runs += model_runs(SHARED / "real") + quantised_runs(SHARED / "real" / "mlperf_tiny")
+            runs += continuous_runs(SHARED / "real")
         if not args.quick and not (SHARED / "real").is_dir():
             print(f"no published models: {SHARED / 'real'} is not there (OPENKPU_SHARED names it)")
         prepare(folder, runs)
@@ -257,7 +279,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed += [name for name, figures in guesses.items() if figures is None]
     found = {run.name: bench_tables.figures(report) for run, report in reports.items()}
     found |= {name: figures for name, figures in guesses.items() if figures}
-    own = {run.name: found[run.name] for run in reports if run.group not in ("models", "quantised")}
+    own = {run.name: found[run.name] for run in reports if run.group not in OF_MODELS}
     if args.record and not failed:
         BASELINE.write_text(json.dumps(own, indent=1) + "\n")
         bench_tables.into_page(found)

@@ -179,7 +179,7 @@ def others(found: Found) -> list[str]:
             one = {k: v for k, v in run.items() if k not in (LAYERS, END_TO_END)}
         elif group == "networks":
             one = {source: run[END_TO_END]}
-        elif group == "streams":
+        elif group in ("streams", "continuous"):
             one = {f"{source}, an image of a stream": run[LAYERS]}
         else:
             continue
