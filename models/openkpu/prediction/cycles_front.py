@@ -349,7 +349,7 @@ class Front:
         return weights, tables
 
     def read_again(self, layer: int, fill: int, cycles: int) -> int:
-        """Cycles that a layer takes longer than ``cycles`` because its weights waited in the AI RAM,
+        """Cycles by which a layer exceeds ``cycles`` because its weights waited in the AI RAM,
         whose words are read between those of the fill."""
         words = ceil_div(self.reads(layer)[0], self.config.path_bytes) if self.waiting else 0
         return max(0, fill + words - cycles) if words else 0

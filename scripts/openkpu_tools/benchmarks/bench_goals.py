@@ -171,11 +171,13 @@ def _goal(line: str) -> Goal:
     )
     group, source = run.split(": ")
     number, _, of_least = number.partition(" ")
-    value = int(number) if kind == "<=" else float(number)
-    kinds = {"cycles": kind == "<=", "of_least": bool(of_least)}
-    wanted = next((name for name, fits in kinds.items() if fits), "share")
     figure = figure or END_TO_END
-    return Goal(work or source, group, source, config, int(bus), figure, **{wanted: value})
+    goal = Goal(work or source, group, source, config, int(bus), figure)
+    if kind == "<=":
+        return dataclasses.replace(goal, cycles=int(number))
+    if of_least:
+        return dataclasses.replace(goal, of_least=float(number))
+    return dataclasses.replace(goal, share=float(number))
 
 
 GOALS = tuple(map(_goal, TABLE.split("\n")[1:-1]))
