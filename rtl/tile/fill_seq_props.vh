@@ -4,6 +4,12 @@
     from_reset : assume (rst);
   end
 
+  // last word of a line read as a whole: of a full unit, of the last one
+  (* hierconn *) wire [9-TB:0] \u_units.full_last ;
+  (* hierconn *) wire [9-TB:0] \u_units.tail_last ;
+  (* hierconn *) wire [10:0] \u_units.full_right ;
+  (* hierconn *) wire [10:0] \u_units.tail_right ;
+  wire [13:0] n_c = desc[`DESC_C];
   (* anyconst *) reg [15:0] f_depth;  // rows of the AI RAM
   reg f_on = 1'b0;  // a layer was started
   reg [1:0] f_age = 2'd0;  // cycles since then
@@ -139,7 +145,7 @@
       if (f_on && !start) column_of_layer : assert (right == n_w - 11'd1);
       //: (invariant) ... and the last word indices of a whole line.
       if (f_on && !start && f_age != 0) words_of_layer : assert (
-          full_last == full_right[9:TB] && tail_last == tail_right[9:TB]);
+          \u_units.full_last == \u_units.full_right [9:TB] && \u_units.tail_last == \u_units.tail_right [9:TB]);
       //: (invariant) The units begin a cycle after the layer.
       units_begin : assert (started == (f_on && f_age == 0 && !start) || start);
       if (f_on && !start && working && f_age != 0) begin
@@ -177,7 +183,7 @@
               f_first_y + f_d == f_gy + (f_t_0 == 0 ? 12'd0 : f_d) + f_l_0);
         end
         //: (invariant) The word index lies in the line.
-        words : assert (s <= s_final && s_final == (!whole ? stripe[`STRIPE_FINAL] : unit_last ? tail_last : full_last) && {stripe[`STRIPE_FINAL], {TB{1'b0}}} < n_w &&
+        words : assert (s <= s_final && s_final == (!whole ? stripe[`STRIPE_FINAL] : unit_last ? \u_units.tail_last : \u_units.full_last ) && {stripe[`STRIPE_FINAL], {TB{1'b0}}} < n_w &&
             stripe[`STRIPE_FIRST] <= s_final && (!whole || stripe[`STRIPE_FIRST] == 0));
       end
     end
