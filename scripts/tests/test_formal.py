@@ -83,6 +83,15 @@ def test_what_is_not_decided_is_no_proof(design: Path, capsys: pytest.CaptureFix
     assert "digit: UNDECIDED: induction stops at digit" in capsys.readouterr().out
 
 
+def test_a_name_that_is_not_declared(design: Path, capsys: pytest.CaptureFixture) -> None:
+    """Yosys alone would take it for a wire of one bit of any value."""
+    rtl = design / "rtl" / "counter.v"
+    rtl.write_text("`default_nettype none\n" + COUNTER + "`resetall\n")
+    (design / "rtl" / "counter_props.vh").write_text(PROPERTIES.replace("LIMIT", "9 || gone"))
+    assert command.run_command(formal.main, ["counter"]) == 1
+    assert "gone' is implicitly declared" in capsys.readouterr().out
+
+
 def test_stages_build_on_each_other(design: Path, capsys: pytest.CaptureFixture) -> None:
     """That no count is twelve follows from digits, not from itself: eleven leads to it."""
     more = "    //: No count is twelve.\n    if (began) near : assert (n != 4'd12);\n"

@@ -102,6 +102,8 @@ def script(proof: Proof, task: Task, files: list[Path]) -> str:
         "[engines]",
         f"smtbmc {'--keep-going ' if mode == 'prove' else ''}yices",
         "[script]",
+        # Yosys only warns of a name that is not declared where the file ends in `resetall
+        'logger -werror "implicitly declared"',
         f"read_verilog -formal -D FORMAL -D FORMAL_{proof.module} "
         + " ".join(path.name for path in verilog),
         f"chparam {sets} {proof.module}" if sets else "",
