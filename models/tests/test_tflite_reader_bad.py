@@ -15,7 +15,8 @@ from openkpu import configs
 from openkpu.compiler import source
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite import translate as tflite
-from openkpu.compiler.tflite.file import RawModel, RawTensor, parse_tflite
+from openkpu.compiler.tflite.file import parse_tflite
+from openkpu.compiler.tflite.raw import RawModel, RawTensor
 
 pytest.importorskip("tflite", reason="make setup GROUPS=models brings tflite")
 from models.tests.single_operators import build

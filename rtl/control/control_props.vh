@@ -49,7 +49,8 @@
   // words of the list may arrive after its failure: they were in flight
   reg f_come = 1'b0;
   reg f_loading = 1'b0;
-  wire f_list_wants = list_mode && dec_word_ready && !list_word_valid;
+  (* hierconn *) wire \u_words.list_word_valid ;
+  wire f_list_wants = list_mode && dec_word_ready && !\u_words.list_word_valid ;
   reg f_seq_due = 1'b0, f_unload_due = 1'b0;
   reg [10:0] f_owed = 11'd0;
   reg [10:0] f_owes_q = 11'd0;

@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.compiler.errors import CompileError
+from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
+from openkpu.compiler.tflite.spread import without_batches
 
 MAGIC = b"TFL3"
 VERSION = 3
@@ -33,50 +35,6 @@ NUMPY = {
     "uint8": "u1",
     "bool": "?",
 }
-
-
-@dataclasses.dataclass
-class RawTensor:
-    """A tensor as it lies in the file, in the model's order of axes."""
-
-    name: str
-    dtype: str  # lower case: "int8", "float32", "int4"
-    shape: tuple[int, ...]
-    dynamic: bool  # another size than the first one is open
-    scale: npt.NDArray[np.float64]  # (n,), n = 0: none
-    zero: npt.NDArray[np.int64]  # (n,)
-    axis: int  # of the scales
-    data: npt.NDArray | None  # of a constant
-    fault: str = ""  # why nothing can be done with it
-
-    @property
-    def values(self) -> npt.NDArray:
-        """The data of a tensor that is known to be a constant."""
-        assert self.data is not None, f"tensor {self.name!r} is no constant"
-        return self.data
-
-
-@dataclasses.dataclass
-class RawOperator:
-    """An operator: tensor numbers, -1 for one that is left out."""
-
-    name: str
-    operator: str
-    version: int
-    inputs: list[int]
-    outputs: list[int]
-    options: Any  # the options' reader of the package, or None
-
-
-@dataclasses.dataclass
-class RawModel:
-    """The main graph of the file."""
-
-    tensors: list[RawTensor]
-    operators: list[RawOperator]
-    inputs: list[int]
-    outputs: list[int]
-    batch: int = 1  # of the file's inputs and results; theirs here is 1
 
 
 class _Options:
@@ -103,7 +61,7 @@ def parse_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> 
     if not is_tflite(data):
         raise CompileError("no TFLite model: bytes 4 to 7 are not TFL3", where=name)
     try:
-        model = _model(data, name)
+        model = without_batches(_model(data, name))
         _shaped(model, shape, name)
         return _single(model, name)
     except CompileError:

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.tflite import float_moves
-from openkpu.compiler.tflite.file import RawModel, RawOperator, parse_tflite
+from openkpu.compiler.tflite.file import parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
-from openkpu.compiler.tflite.operators import options, pads_of
+from openkpu.compiler.tflite.operators import options, pads_of, window_of
+from openkpu.compiler.tflite.raw import RawModel, RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
 
 
@@ -56,9 +57,8 @@ def _convolution(w: Writer, op: RawOperator, weights: npt.NDArray, groups: int) 
     o, shape = options(w, op), w.shape(op, 0)
     if len(shape) != 4 or weights.shape[1] * groups != shape[3]:
         raise w.refuse(f"weights {weights.shape} do not fit the input {shape}")
-    strides, dilation = (o.StrideH(), o.StrideW()), (o.DilationHFactor(), o.DilationWFactor())
     kernel = (weights.shape[2], weights.shape[3])
-    pads = pads_of(w, o.Padding(), shape[1:3], kernel, strides, dilation)
+    strides, dilation, pads = window_of(w, op, shape[1:3], kernel)
     inputs = [w.input(op, 0), w.const(weights, w.raw(op, 1).name)]
     if w.has(op, 2):
         inputs.append(w.const(w.weights(op, 2, "bias").reshape(-1), w.raw(op, 2).name))

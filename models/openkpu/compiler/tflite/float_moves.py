@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from openkpu.compiler.tflite.file import RawOperator
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
+from openkpu.compiler.tflite.raw import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
 
 

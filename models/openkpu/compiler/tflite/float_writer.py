@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.tflite.file import RawModel, RawOperator, RawTensor
 from openkpu.compiler.tflite.operators import ACTIVATION_NAMES, ACTIVATIONS
+from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
 from openkpu.compiler.tflite.reader import TO_NCHW, TO_NHWC, Operands
 
 OPSET = 17

@@ -10,7 +10,7 @@ import numpy as np
 
 from openkpu.compiler.form import functions
 from openkpu.compiler.form.graph import Move, Table, Tensor
-from openkpu.compiler.tflite.file import RawOperator
+from openkpu.compiler.tflite.raw import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW, TfliteReader
 
 

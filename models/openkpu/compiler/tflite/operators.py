@@ -18,7 +18,7 @@ from openkpu.compiler.form import functions
 from openkpu.compiler.form.graph import Conv, Dense, Elementwise, Host, Move, Pool, Table, Tensor
 from openkpu.compiler.tflite import moves as tflite_moves
 from openkpu.compiler.tflite import rarer
-from openkpu.compiler.tflite.file import RawOperator
+from openkpu.compiler.tflite.raw import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW, Operands, TfliteReader, integers
 
 INF = math.inf
@@ -70,6 +70,17 @@ def pads_of(
 
 
 # ------------------------------------------------------------------- convolutions
+def window_of(
+    r: Operands, op: RawOperator, size: tuple[int, ...], kernel: tuple[int, int]
+) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int, int, int]]:
+    """(strides, dilation, pads) of a convolution."""
+    o = options(r, op)
+    strides, dilation = (o.StrideH(), o.StrideW()), (o.DilationHFactor(), o.DilationWFactor())
+    if op.spread is not None:
+        return strides, op.spread.dilation, op.spread.pads
+    return strides, dilation, pads_of(r, o.Padding(), size, kernel, strides, dilation)
+
+
 def weights_of(
     r: TfliteReader, op: RawOperator, axis: int, outputs: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -115,7 +126,7 @@ def conv_2d(r: TfliteReader, op: RawOperator) -> None:
     weights, scale, zero = weights_of(r, op, 0, shape[0])
     if x.shape[1] % shape[3]:
         raise r.refuse(f"weights of {shape[3]} channels, the input has {x.shape[1]}")
-    strides, dilation = (o.StrideH(), o.StrideW()), (o.DilationHFactor(), o.DilationWFactor())
+    strides, dilation, pads = window_of(r, op, x.shape[2:], shape[1:3])
     r.node(
         Conv,
         *([x], y),
@@ -125,7 +136,7 @@ def conv_2d(r: TfliteReader, op: RawOperator) -> None:
         bias=bias_of(r, op, scale * x.step, y),
         clamp=clamp_of(r, o.FusedActivationFunction(), y),
         strides=strides,
-        pads=pads_of(r, o.Padding(), x.shape[2:], shape[1:3], strides, dilation),
+        pads=pads,
         dilation=dilation,
         groups=x.shape[1] // shape[3],
     )
@@ -137,7 +148,7 @@ def depthwise_conv_2d(r: TfliteReader, op: RawOperator) -> None:
     if len(shape) != 4 or len(x.shape) != 4 or shape[0] != 1 or shape[3] % x.shape[1]:
         raise r.refuse(f"weights {shape} do not fit the input {x.shape}")
     weights, scale, zero = weights_of(r, op, 3, shape[3])
-    strides, dilation = (o.StrideH(), o.StrideW()), (o.DilationHFactor(), o.DilationWFactor())
+    strides, dilation, pads = window_of(r, op, x.shape[2:], shape[1:3])
     r.node(
         Conv,
         *([x], y),
@@ -147,7 +158,7 @@ def depthwise_conv_2d(r: TfliteReader, op: RawOperator) -> None:
         bias=bias_of(r, op, scale * x.step, y),
         clamp=clamp_of(r, o.FusedActivationFunction(), y),
         strides=strides,
-        pads=pads_of(r, o.Padding(), x.shape[2:], shape[1:3], strides, dilation),
+        pads=pads,
         dilation=dilation,
         groups=x.shape[1],
     )

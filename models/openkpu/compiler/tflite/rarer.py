@@ -11,7 +11,7 @@ import numpy as np
 
 from openkpu.compiler.form.graph import Move, Tensor
 from openkpu.compiler.form.rarer import Deconv, Prelu, Product
-from openkpu.compiler.tflite.file import RawOperator
+from openkpu.compiler.tflite.raw import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW, TfliteReader, nchw
 
 SAME, VALID = 0, 1

@@ -15,7 +15,7 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.check import check_graph
 from openkpu.compiler.form.graph import QUANTISED, Graph, Move, Node, Tensor
 from openkpu.compiler.passes import batch
-from openkpu.compiler.tflite.file import RawModel, RawOperator, RawTensor
+from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 PLAIN = ("float32", "int32", "int64", "bool")

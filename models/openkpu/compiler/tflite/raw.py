@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a TFLite file: tensors and operators as they lie there."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclasses.dataclass
+class RawTensor:
+    """A tensor as it lies in the file, in the model's order of axes."""
+
+    name: str
+    dtype: str  # lower case: "int8", "float32", "int4"
+    shape: tuple[int, ...]
+    dynamic: bool  # another size than the first one is open
+    scale: npt.NDArray[np.float64]  # (n,), n = 0: none
+    zero: npt.NDArray[np.int64]  # (n,)
+    axis: int  # of the scales
+    data: npt.NDArray | None  # of a constant
+    fault: str = ""  # why nothing can be done with it
+
+    @property
+    def values(self) -> npt.NDArray:
+        """The data of a tensor that is known to be a constant."""
+        assert self.data is not None, f"tensor {self.name!r} is no constant"
+        return self.data
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Pixels from tap to tap, and padding, of a convolution that was computed in a batch."""
+
+    dilation: tuple[int, int]
+    pads: tuple[int, int, int, int]  # top, left, bottom, right
+
+
+@dataclasses.dataclass
+class RawOperator:
+    """An operator: tensor numbers, -1 for one that is left out."""
+
+    name: str
+    operator: str
+    version: int
+    inputs: list[int]
+    outputs: list[int]
+    options: Any  # the options' reader of the package, or None
+    spread: Spread | None = None  # of a convolution: what counts instead of its options
+
+
+@dataclasses.dataclass
+class RawModel:
+    """The main graph of the file."""
+
+    tensors: list[RawTensor]
+    operators: list[RawOperator]
+    inputs: list[int]
+    outputs: list[int]
+    batch: int = 1  # of the file's inputs and results; theirs here is 1
