@@ -63,7 +63,7 @@ def weights_of(channels: int, depthwise: bool, kernel: tuple[int, int] = (3, 3))
     """Of eight outputs, or one for each channel."""
     rng = np.random.default_rng(4)
     size = (channels, 1) if depthwise else (8, channels)
-    bias = rng.integers(-3000, 3000, size[0])
+    bias = rng.integers(-3000, 3000, size[0], np.int32)
     return Weights(rng.integers(-127, 128, (*size, *kernel)).astype(np.int8), 0.004, bias=bias)
 
 
@@ -147,8 +147,8 @@ def test_batch() -> None:
     one, three = (tflite.read_tflite(model("odd", batch), "odd") for batch in (1, 3))
     assert (one.batch, three.batch) == (1, 3)
     x = np.random.default_rng(5).integers(-128, 128, (1, 6, 7, 10))
-    results = [reference.evaluate(g, {g.inputs[0]: x})[g.outputs[0]] for g in (one, three)]
-    np.testing.assert_array_equal(*results)
+    mine, theirs = (reference.evaluate(g, {g.inputs[0]: x})[g.outputs[0]] for g in (one, three))
+    np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize("outputs", ["y x", "y made"])
