@@ -22,7 +22,7 @@ from openkpu.kmodel.residence.one_list import task_list_of
 from openkpu.layer import airam
 from openkpu.layer.argument import MOST_DILATED_POOL
 from openkpu.layer.golden import run_layer
-from openkpu.layer.layout import ROW_BYTES, Layout
+from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
 from openkpu.layer.pixels import used_layouts
 from openkpu.network.network import NetworkError
 
@@ -157,7 +157,7 @@ def test_as_a_task_list(name: str) -> None:
     made = GOES[name].program()
     x = np.random.default_rng(6).integers(0, 256, made.inputs[0].shape, dtype=np.uint8)
     want = run_kmodel(made, [x]).outputs["output0"][0]
-    network = task_list_of(keep_maps(made))
+    network = task_list_of(keep_maps(made), AI_RAM_ROWS)
     exported, *_ = of_kmodel(made, bytes(1000), configs.load_config("k210"))
     for found in (network, exported):
         found.validate()
@@ -166,7 +166,7 @@ def test_as_a_task_list(name: str) -> None:
 
 def test_padding_that_counts_is_no_map() -> None:
     """A list whose last layer takes the maximum of both lines reads one that nobody wrote."""
-    network = task_list_of(keep_maps(Case().program()))
+    network = task_list_of(keep_maps(Case().program()), AI_RAM_ROWS)
     network.layers[-1] = network.layers[-1].replace(pool_type=1)
     with pytest.raises(NetworkError, match="layer 1: reads"):
         network.validate()

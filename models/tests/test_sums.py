@@ -18,7 +18,7 @@ from openkpu.kmodel.operations.operations import Copy, QuantAdd, QuantBinary
 from openkpu.kmodel.program import RAM_BYTES, Download, Operation, Upload
 from openkpu.kmodel.residence import pairs
 from openkpu.kmodel.residence.one_list import task_list_of
-from openkpu.layer.layout import Layout
+from openkpu.layer.layout import AI_RAM_ROWS, Layout
 
 SHAPE = (4, 6, 20)
 SIZE = math.prod(SHAPE)
@@ -194,7 +194,7 @@ def test_as_a_task_list() -> None:
     made = program()
     x = np.random.default_rng(6).integers(0, 256, (1, *SHAPE), dtype=np.uint8)
     want = run_kmodel(made, [x]).outputs["output0"][0]
-    network = task_list_of(keep_maps(made))
+    network = task_list_of(keep_maps(made), AI_RAM_ROWS)
     exported, *_ = of_kmodel(made, bytes(1000), configs.load_config("k210"))
     for found in (network, exported):
         found.validate()

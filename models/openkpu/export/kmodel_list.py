@@ -9,6 +9,7 @@ from openkpu.configs import Config
 from openkpu.export.image import ExportError, Tensor
 from openkpu.kmodel import KpuStep, Program
 from openkpu.kmodel.program import KpuLayer
+from openkpu.kmodel.residence.one_list import with_input_apart
 from openkpu.kmodel.residence.resident import keep_all
 from openkpu.layer import airam
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
@@ -53,6 +54,9 @@ def of_kmodel(
         arg = step.arg.replace(send_data_out=0, int_en=0, store_map=stored)
         network.add(arg, step.weights, step.bn, step.act, narrow=True)
     _check_reads(program, network)
+    # an application may run the list as a stream
+    given, rows = network.layers[0].in_layout, config.ai_ram_rows
+    _, network.layers = with_input_apart(given, network.layers, rows)
     network.validate(config.ai_ram_rows)
     first, last = network.layers[0], network.layers[-1]
     tensors = [Tensor("input", False, network.in_shape, "int8" if first.signed_in else "uint8")]
