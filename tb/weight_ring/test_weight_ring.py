@@ -71,9 +71,11 @@ class Bench(BlockBench):
         p_come: float = 1.0,
         p_gnt: float = 1.0,
         limit: int | None = None,
+        moves: int | None = None,
     ) -> None:
         """Bytes from one end to the other; every byte is compared. Bounded: ``limit`` cycles, or
-        until all have left."""
+        until all have left. From cycle ``moves`` on the ports name another ring in each cycle,
+        which is not that of the words that wait."""
         dut = self.dut
         source = self.beats(total)
         beat = next(source, None)
@@ -83,6 +85,8 @@ class Bench(BlockBench):
         self.accepted = self.written = left = 0
         bound = limit or 200 + int(40 * total / p_come / p_gnt)
         for self.cycles in range(bound):
+            if moves is not None and self.cycles >= moves:
+                dut.base.value, dut.words.value = self.a_ring()
             comes = beat is not None and random.random() < p_come
             dut.in_valid.value = int(comes)
             if beat is not None:
@@ -185,6 +189,19 @@ async def rates(bench: Bench) -> None:
     words = total // bench.path  # one is read in a cycle
     stored = max(words, total // PIECE)
     assert bench.written and bench.cycles <= 400 + stored + 20 + bench.reading, bench.cycles
+
+
+@block_test(Bench)
+async def another_ring(bench: Bench) -> None:
+    """Words that wait stay in their ring, whatever the ports name from the first of them on; the
+    next ones wait in the other."""
+    for words in (1, 2, 7, 40):
+        for moves in (60, 150):
+            takes, total = refusals((250, 0.0), (0, 1.0)), (words + 12) * bench.path
+            ring = (random.randrange(1000), words)
+            await bench.play(total, takes, ring=ring, moves=moves)
+            assert bench.written, "nothing waited"
+            await bench.idle()
 
 
 @block_test(Bench)
