@@ -68,9 +68,10 @@ def test_tables_go_to_the_page(tmp_path: Path) -> None:
 
 
 def test_page_has_the_targets() -> None:
-    """The page has the rows of the record, among the rows that need published models."""
-    lines = marked.part(bench_tables.PAGE, "bench-goals").splitlines()
-    own = bench_goals.goals_table(RECORD)
+    """The page has the rows of the record, among the rows that need published models; bounds of
+    missed targets are predictions, which the record has not."""
+    lines = [row[:6] for row in goal_rows()]
+    own = [cells_of(row)[:6] for row in bench_goals.goals_table(RECORD)]
     assert len(own) > 20 and [line for line in lines if line in own] == own
     assert len(lines) - 2 == len(bench_goals.GOALS)
 
@@ -133,7 +134,7 @@ def test_page_has_bounds_of_missed_targets() -> None:
         if cells[4] == "yes":
             assert cells[5:] == ["", "", ""]
             continue
-        if goal.figure != bench_goals.END_TO_END:
+        if not cells[6]:  # no bound is predicted: of a stream, a quantised model
             assert any(line.startswith(f"| {goal.work} |") for line in section), goal.work
             continue
         first, second = (cell.split(", ")[0] for cell in cells[6:])
@@ -154,10 +155,11 @@ def test_goals_of_models_are_in_their_table() -> None:
         of_models = goal.config == "k210" and goal.figure == bench_goals.END_TO_END
         if of_models and goal.source in models:
             compared += 1
-            assert cells[3] in models[goal.source], goal.work
+            cycles, share = models[goal.source][:2]
+            assert goal.of_least or cells[3] in (cycles, share), goal.work
             if cells[4] == "no":
                 (line,) = (line for line in section if line.startswith(f"| {goal.work} |"))
-                assert cells_of(line)[2].startswith(models[goal.source][0]), line
+                assert cells_of(line)[2].startswith(cycles), line
     assert compared > 4
 
 

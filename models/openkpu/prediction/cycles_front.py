@@ -42,6 +42,7 @@ ARRIVES = 6  # from a word on the bus to its use: address and data phase, FIFO, 
 STORE_ISSUE = 12  # from the read of a map's piece in the AI RAM to its word on the bus
 LOADED = 5  # from the last word of a layer's weights to the loader's being free
 TURNS = 0.5  # share of a map that comes in bands, while the first reads of its layer do
+TURNS_AGAIN = 64  # cycles for which it has turns behind them, with reads of other layers
 REQUEST_GAP = 3  # cycles of the bus that a request costs besides its words
 KEPT_FIRST = 6  # from the request of kept weights to the first of them
 KEPT_PIECE = 16  # bytes of kept weights that come in a cycle
@@ -77,6 +78,7 @@ class Bus:
         self.loads: list[tuple[float, float, float, int | None]] = []
         self.busy = 0.0  # ... since when there is one in each cycle
         self.ends = [0.0, 0.0]  # ... of maps, of tables
+        self.turns_end = 0.0  # reads of other layers have turns with such a map up to there
         self.store_end = 0.0  # a map that leaves has its turns up to there
         self.store_share = 1.0  # ... of the bus, without other requests
 
@@ -90,13 +92,17 @@ class Bus:
             self.store_end += turns * max(0.0, 2 * self.store_share - 1)
             words += turns / max(0.5, 1 - self.store_share) - turns
         self.now = self._beside(now, words, layer)
+        if layer is not None and any(load[3] == layer for load in self.loads):
+            self.turns_end = self.now + TURNS_AGAIN
         return self.now
 
     def _beside(self, now: float, words: float, layer: int | None = None) -> float:
         """The cycle after so many words of a layer, beside the maps that come."""
         while edges := [at for load in self.loads for at in load[:2] if at > now]:
             left = 1 - sum(
-                share if turns is None or turns != layer else min(share, TURNS)
+                min(share, TURNS)
+                if turns is not None and (turns == layer or now < self.turns_end)
+                else share
                 for first, end, share, turns in self.loads
                 if first <= now < end
             )
@@ -150,6 +156,8 @@ class Front:
         """``tasks``: they come from a list in storage, for so many ``inferences`` in one continuous
         run; otherwise the host pushes them. Weights may wait in ``spare`` rows of the AI RAM."""
         self.waiting = spare * ROW_BYTES if config.weight_ahead else 0  # bytes
+        # requests of layers that are decoded ahead wait behind each other
+        self.gap = REQUEST_GAP if config.look_ahead <= QUEUE else 0
         self.config, self.length, self.tasks = config, len(layers), tasks
         self.shapes = [*layers] * inferences
         self.reuse = inferences > 1 and weights_stay(config, layers)
@@ -268,7 +276,7 @@ class Front:
             if len(self.params_freed) < over:
                 return False
             ready = max(ready, self.params_freed[over - 1])
-        words = self.reads(number)[1] / word + 2 * REQUEST_GAP
+        words = self.reads(number)[1] / word + 2 * self.gap
         # behind what fits the FIFO weights have every third burst
         weights = self.reads(number)[0] / word
         behind = max(0, int(words) - self.config.bias_fifo_depth)
@@ -301,7 +309,7 @@ class Front:
         ring = config.wbuf_rows + int(self.waiting / (size * config.n_z))  # rows
         serial = 1 if config.ahb_width > 32 or shape.bare else 4 if not shape.eight_bit else 2
         kept = ready - ISSUE + KEPT_FIRST
-        gaps = REQUEST_GAP * arg.load_time / len(parts)
+        gaps = self.gap * arg.load_time / len(parts)
         for n, part in enumerate(parts):
             group, place = divmod(n, each)
             ends = place == each - 1 or n == len(parts) - 1
@@ -351,7 +359,8 @@ class Front:
     def read_again(self, layer: int, fill: int, cycles: int) -> int:
         """Cycles by which a layer exceeds ``cycles`` because its weights waited in the AI RAM,
         whose words are read between those of the fill."""
-        words = ceil_div(self.reads(layer)[0], self.config.path_bytes) if self.waiting else 0
+        waited = self.reads(layer)[0] if self.waiting and layer else 0  # the first one's go directly
+        words = ceil_div(waited, self.config.path_bytes)
         return max(0, fill + words - cycles) if words else 0
 
     def missing(self, layer: int) -> float:

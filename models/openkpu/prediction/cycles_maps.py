@@ -74,8 +74,8 @@ class Coming:
         cycles = max(line * layout.channels * layout.height, words)
         if front.tables:  # not before the first reads of a run
             front.advance(at)
-        # takes turns with weights and tables of its layer
-        turns = min(words, front.missing(number)) if self.band else 0
+        # takes turns with tables and weights of its layer, of the first block of them
+        turns = min(words, front.missing(number) / shape.on.block) if self.band else 0
         self.slow, owner = turns * cycles / words, number if self.band else None
         begin = float(at)
         if turns:

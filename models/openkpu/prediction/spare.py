@@ -24,9 +24,20 @@ NONE = (0, 0)
 
 def rows_of_network(config: Config, network: Network) -> tuple[int, int]:
     """(first row, rows) for a task list; NONE where they would save nothing."""
-    free = network.spare_rows(config.ai_ram_rows)
-    bus = sum(layer_bytes(arg, eight_bit=network.eight_bit) for arg in network.layers)
-    return free if _pays(config, network.layers, bus) else NONE
+    return rows_of_layers(config, network.layers, network.kept_parts(), eight_bit=network.eight_bit)
+
+
+def rows_of_layers(
+    config: Config,
+    layers: Sequence[LayerArg],
+    kept: Sequence[tuple[int, int]] = (),
+    *,
+    eight_bit: bool,
+) -> tuple[int, int]:
+    """The same for the layers of a list; ``kept``: parts (first row, rows) with kept weights."""
+    free = spare_rows(layers, config.ai_ram_rows, kept)
+    bus = sum(layer_bytes(arg, eight_bit=eight_bit) for arg in layers)
+    return free if _pays(config, layers, bus) else NONE
 
 
 def rows_of_programs(config: Config, programs: Sequence[Program]) -> tuple[int, int]:

@@ -31,6 +31,7 @@ from openkpu.layer import vectors
 from openkpu.layer.argument import WORDS, LayerArg
 from openkpu.prediction.cycles import predict_layers
 from openkpu.prediction.cycles_model import predict_model, predict_network
+from openkpu.prediction.spare import rows_of_layers
 from openkpu_tb.runs import measured
 
 DEVICE = ROOT / "tb" / "device"
@@ -41,7 +42,8 @@ VECTORS, RANDOM = "bundled vectors, each alone", "random layers, each alone"
 LISTS, PUBLISHED, MLPERF = "random task lists", "published models", "MLPerf models"
 LAYERS = (VECTORS, RANDOM)
 KINDS = (*LAYERS, LISTS, PUBLISHED, MLPERF)
-LAYER_OFF, MODEL_OFF, CYCLES = 0.03, 0.02, 50  # allowed: a share, or so many cycles
+# allowed: a share, or so many cycles (docs/performance.md 4)
+LAYER_OFF, LIST_OFF, MODEL_OFF, CYCLES = 0.03, 0.04, 0.02, 50
 DRAWN = ("nano", "compact", "small", "medium", "k210")  # configurations of random layers
 LISTED = ("small", "k210", "nano_fp16", "large")  # ... of random task lists
 LAYERS_A_LIST = 16  # random layers for each random list
@@ -70,7 +72,7 @@ class PredictionCase:
     @property
     def near(self) -> bool:
         """Within the limits of the tests."""
-        share = LAYER_OFF if self.kind in LAYERS else MODEL_OFF
+        share = LAYER_OFF if self.kind in LAYERS else LIST_OFF if self.kind == LISTS else MODEL_OFF
         return abs(self.predicted - self.rtl) <= max(CYCLES, share * self.rtl)
 
 
@@ -205,7 +207,8 @@ def again(case: PredictionCase) -> PredictionCase:
     words = np.frombuffer(bytes.fromhex(digits), dtype="<u8").reshape(-1, WORDS)
     args = [LayerArg.decode(each) for each in words]
     config, tasks = configs.load_config(case.name.split()[-1]), case.kind == LISTS
-    run = predict_layers(config, args, eight_bit=eight_bit, tasks=tasks)
+    spare = rows_of_layers(config, args, eight_bit=eight_bit)[1] if tasks else 0
+    run = predict_layers(config, args, eight_bit=eight_bit, tasks=tasks, spare=spare)
     cycles = sum(layer.cycles for layer in run.layers) + tasks  # the host's start of a list
     return dataclasses.replace(case, predicted=cycles)
 

@@ -55,7 +55,7 @@ VECTORS = ROOT / "models" / "tests" / "data" / "vectors"
 SHARE, CYCLES = 0.03, 50  # how far a layer that runs alone may be off: the larger of the two
 WHOLE = 0.02  # ... a model or an inference, or 50 cycles
 # ... a layer of a run: weights that are read ahead move cycles to the layer behind or before
-IN_RUN, IN_RUN_CYCLES = 0.15, 150
+IN_RUN, IN_RUN_CYCLES = 0.25, 300
 MARGIN = 1024  # bytes of storage for a layer besides its maps
 LIMIT = 5_000_000  # cycles of a layer or an inference
 # changes of a configuration that no file of the project has
