@@ -359,7 +359,8 @@ class Front:
     def read_again(self, layer: int, fill: int, cycles: int) -> int:
         """Cycles by which a layer exceeds ``cycles`` because its weights waited in the AI RAM,
         whose words are read between those of the fill."""
-        waited = self.reads(layer)[0] if self.waiting and layer else 0  # the first one's go directly
+        # those of the first layer go directly
+        waited = self.reads(layer)[0] if self.waiting and layer else 0
         words = ceil_div(waited, self.config.path_bytes)
         return max(0, fill + words - cycles) if words else 0
 

@@ -179,12 +179,22 @@ def others(found: Found) -> list[str]:
             one = {k: v for k, v in run.items() if k not in (LAYERS, END_TO_END)}
         elif group == "networks":
             one = {source: run[END_TO_END]}
-        elif group in ("streams", "continuous"):
+        elif group == "streams":
             one = {f"{source}, an image of a stream": run[LAYERS]}
         else:
             continue
         for what, figure in one.items():
             lines.append(f"| {what} | `{config}` | {bus} {_cells(figure)}")
+    return lines
+
+
+def streams_table(found: Found) -> list[str]:
+    """Models whose layers are one task list: an image of a stream, its weights and map included."""
+    lines = ["| model | an image, cycles | efficiency |", "|---|---|---|"]
+    for name, run in found.items():
+        group, source, *_ = _parts(name)
+        if group == "continuous":
+            lines.append(f"| {source} {_cells(run[LAYERS])}")
     return lines
 
 
@@ -263,6 +273,7 @@ TABLES = {
     "targets": targets,
     "others": others,
     "models": models,
+    "streams": streams_table,
     "quantised": quantised_table,
     "predicted": predicted,
 }
