@@ -280,3 +280,45 @@ def checked(data: bytes) -> bytes:
     """The same; the checker's error for a model that no exporter would write."""
     onnx.checker.check_model(data, full_check=True)
     return data
+
+
+def zoo(opset: int) -> bytes:
+    """A classifier as the ONNX Model Zoo has them: opset 7 to 9, IR version 3, constants among the
+    inputs, batch normalisation and Clip with attributes."""
+    rng = np.random.default_rng(opset)
+    constants: dict[str, np.ndarray] = {}
+    nodes = []
+
+    def const(name: str, data: Any) -> str:
+        constants[name] = np.asarray(data, np.float32)
+        return name
+
+    x, c = "data", 3
+    for i, (o, stride, limit) in enumerate(((16, 2, None), (24, 1, 6.0))):
+        weights = const(f"w{i}", rng.normal(0, 1.4 / math.sqrt(9 * c), (o, c, 3, 3)))
+        fields = {"kernel_shape": [3, 3], "pads": [1] * 4, "strides": [stride] * 2}
+        nodes.append(helper.make_node("Conv", [x, weights], [f"c{i}"], f"conv{i}", **fields))
+        names = [const(f"{n}{i}", rng.uniform(0.5, 1.5, o)) for n in ("gamma", "beta", "mean")]
+        norm = [f"c{i}", *names, const(f"var{i}", rng.uniform(0.5, 2, o))]
+        nodes.append(
+            helper.make_node("BatchNormalization", norm, [f"n{i}"], f"bn{i}", epsilon=1e-5)
+        )
+        kind, ends = ("Relu", {}) if limit is None else ("Clip", {"min": 0.0, "max": limit})
+        nodes.append(helper.make_node(kind, [f"n{i}"], [f"a{i}"], f"act{i}", **ends))
+        x, c = f"a{i}", o
+    pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    nodes.append(helper.make_node("MaxPool", [x], ["p"], "pool", **pool))
+    nodes.append(helper.make_node("GlobalAveragePool", ["p"], ["g"], "gap"))
+    nodes.append(helper.make_node("Dropout", ["g"], ["d"], "drop", ratio=0.5))
+    nodes.append(helper.make_node("Flatten", ["d"], ["f"], "flat"))
+    fc = ["f", const("fw", rng.normal(0, 0.3, (10, c))), const("fb", rng.normal(0, 0.3, 10))]
+    nodes.append(helper.make_node("Gemm", fc, ["y"], "fc", transB=1))
+    value = helper.make_tensor_value_info
+    inputs = [value("data", TensorProto.FLOAT, [1, 3, 32, 32])]
+    inputs += [value(n, TensorProto.FLOAT, v.shape) for n, v in constants.items()]
+    tensors = [numpy_helper.from_array(v, n) for n, v in constants.items()]
+    outputs = [value("y", TensorProto.FLOAT, [1, 10])]
+    graph = helper.make_graph(nodes, "zoo", inputs, outputs, tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 3
+    return model.SerializeToString()

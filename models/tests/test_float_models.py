@@ -113,6 +113,15 @@ def test_opsets(opset: int) -> None:
     assert found.decibels() > 24
 
 
+@pytest.mark.parametrize("opset", [7, 8, 9])
+def test_models_of_the_zoo(opset: int) -> None:
+    """Opsets from before quantisation, constants among the inputs."""
+    found = made(exported.zoo(opset))
+    on_the_device(found)
+    assert [v.name for v in prepare.prepared(exported.zoo(opset), "net").inputs] == ["data"]
+    assert found.decibels() > 24
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_methods(method: str) -> None:
     """Ranges by all three; of a normal distribution none loses much."""

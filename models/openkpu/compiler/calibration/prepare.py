@@ -106,6 +106,7 @@ def _fixed(model: Any, shapes: dict[str, tuple[int, ...]]) -> None:
     kept = [v for v in model.graph.input if v.name not in constants]
     del model.graph.input[:]
     model.graph.input.extend(kept)
+    model.ir_version = max(model.ir_version, 4)  # before, constants had to be inputs
     for value in model.graph.input:
         sizes = value.type.tensor_type.shape
         del sizes.dim[:]

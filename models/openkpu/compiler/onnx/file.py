@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError
 
-OPSETS = (10, 25)  # of ONNX's own domain; quantisation begins with 10
+OPSETS = (7, 25)  # of ONNX's own domain; quantisation begins with 10
 READ = 11  # the first one that the handlers were written for; the package converts to it
 DOMAINS = ("", "ai.onnx", "com.microsoft")
 CONTROL = ("If", "Loop", "Scan", "SequenceMap")
