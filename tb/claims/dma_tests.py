@@ -101,7 +101,8 @@ async def c5_pixels_from_the_fc_stage_on(device: Device) -> None:
             free = run.place_free(now)
             window = free, int(run.trace.at("run_start")[after * run.layers])
             wrote = run.within("pixel_write", (run.starts[now] + 1, window[1]))
-            wrote = wrote[wrote > run.computing(now, 0)[0]]
+            # the inference's own map may still come when its first layer has begun
+            wrote = wrote[wrote > run.reads("pixels")[after][0]]
             assert wrote.size and wrote[0] > free, f"pixels written at {wrote[0]}, used to {free}"
             assert set(run.trace.write_row[wrote]) == set(run.input_rows().tolist())
             if run is convolutions:

@@ -226,8 +226,11 @@ async def task_list(n: Neighbours) -> None:
         net = Network(n, count, 1)
         await net.once()
         assert len(n.kinds("list_req")) == 1 and not n.kinds("inf_next", "flush")
-        order = [e.kind for e in n.kinds("pixel_req", "run", "result", "ev_inf_done")]
-        assert order == ["pixel_req", *["run"] * count, "result", "ev_inf_done"]
+        asked, runs = n.kinds("pixel_req"), n.kinds("run")
+        assert len(asked) == len(map_requests(net.layers[0], 0))
+        assert asked[0].cycle < runs[0].cycle  # of a map in bands, others may follow
+        order = [e.kind for e in n.kinds("run", "result", "ev_inf_done")]
+        assert order == [*["run"] * count, "result", "ev_inf_done"]
 
 
 @block_test(begin)
@@ -250,18 +253,19 @@ async def continuous(n: Neighbours) -> None:
         # layers fetched ahead for a sixth inference do not run
         ran = n.kinds("run")
         assert len(ran) == 5 * count
-        _forget_ahead(n, 5)
+        _forget_ahead(net, 5)
         net.check(5)
         lists = n.kinds("list_req")
         ends = n.kinds("ev_inf_done")
         assert all(a.cycle < b.cycle for a, b in zip(lists[1:5], ends, strict=False))
 
 
-def _forget_ahead(n: Neighbours, inferences: int) -> None:
+def _forget_ahead(net: Network, inferences: int) -> None:
     """Drop prefetches without a use from the log: they come after those that were used."""
+    n, maps = net.n, len(map_requests(net.layers[0], 0))
     used = {"fetch": len(n.kinds("run")), "param_load": len(n.kinds("run"))}
     used["weight_load"] = sum(not e.info["reuse"] for e in n.kinds("fetch")[: used["fetch"]])
-    used |= {"pixel_req": inferences, "pixels": inferences}
+    used |= {"pixel_req": inferences * maps, "pixels": inferences}
     ahead = [e for kind, count in used.items() for e in n.kinds(kind)[count:]]
     n.log = [e for e in n.log if not any(e is other for other in ahead)]
 

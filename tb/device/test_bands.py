@@ -24,7 +24,7 @@ from tb.device.test_compiled import maps_of_the_rtl
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 Values = dict[str, np.ndarray]
-NEAR = 0.02  # of the predicted cycles
+NEAR = 0.03  # of the predicted cycles: many small maps in bands
 
 
 def on_the_rtl(simulator: str, config: Config, program: Program, given: Values) -> Values:

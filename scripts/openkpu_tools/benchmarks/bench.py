@@ -72,13 +72,13 @@ def own_runs(folder: Path) -> list[BenchRun]:
         for source in whole.get((name, bus), ("yolo20",)):
             words = ["--network", network(folder, source)]
             runs.append(BenchRun("networks", name, bus, words, source=source))
-    runs.append(stream("streams", [], "digits", images=20))
+    runs.append(stream_run("streams", [], "digits", images=20))
     for source in NETWORKS:
-        runs.append(stream("streams", ["--network", network(folder, source)], source))
+        runs.append(stream_run("streams", ["--network", network(folder, source)], source))
     return runs
 
 
-def stream(group: str, words: list[str], source: str, images: int = 4) -> BenchRun:
+def stream_run(group: str, words: list[str], source: str, images: int = 4) -> BenchRun:
     """Images in one continuous run."""
     words = [*words, "--images", str(images)]
     return BenchRun(group, "k210", 64, words, source=source, command="stream")
@@ -141,7 +141,7 @@ def continuous_runs(folder: Path) -> list[BenchRun]:
     models = [folder / name for name in STREAMED]
     models += [folder / "mlperf_tiny" / name for name in bench_tables.QUANTISED]
     return [
-        stream("continuous", ["--model", str(model)], model.name)
+        stream_run("continuous", ["--model", str(model)], model.name)
         for model in models
         if model.is_file()
     ]

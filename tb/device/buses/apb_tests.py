@@ -18,7 +18,7 @@ WRITE, READ = 3, 5  # ... to the AI RAM, which answers in three cycles on nano
 MOST_WINDOW = 4 + 9  # cycles of an access to the AI RAM while a layer runs
 ID = 0x55504B4F
 # of the map in docs/programming.md 1: the ends of each range, and what is beside them
-HOLES = (0x48, 0xFC, 0x168, 0x17C, 0x1F0, 0x1F4, 0x200, 0x1000, 0x1FFFFC)
+HOLES = (0x48, 0xFC, 0x16C, 0x17C, 0x1F0, 0x1F4, 0x200, 0x1000, 0x1FFFFC)
 
 
 async def begin(tb) -> tuple[Device, ApbHost]:

@@ -229,7 +229,7 @@ def copies_of(
         return  # what lies in the AI RAM from before has other bytes
 
 
-def layer_of(operations: Sequence[Operation], place: int) -> int | None:
+def layer_that_made(operations: Sequence[Operation], place: int) -> int | None:
     """Place of the layer that made the map which the operation at ``place``, a download or the
     layer itself, leaves in main memory; None when it was not one layer."""
     op = operations[place]

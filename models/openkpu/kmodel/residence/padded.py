@@ -16,7 +16,7 @@ from openkpu.kmodel.program import KpuLayer, Operation, Program, Upload
 from openkpu.kmodel.residence.flow import (
     copies_of,
     free_place,
-    layer_of,
+    layer_that_made,
     maker,
     map_readers,
     read_later,
@@ -40,7 +40,7 @@ def pad_next(
     if pad_at is None or not isinstance(pad, Pad) or not _below_or_right(pad):
         return None
     left = next(copies_of(operations, pad_at, pad.src), (-1, upload.layout))[0]
-    made = layer_of(operations, left) if left >= 0 else None
+    made = layer_that_made(operations, left) if left >= 0 else None
     readers = map_readers(operations, at, upload.layout)
     if made is None or not readers or not _unused(operations, readers, pad):
         return None

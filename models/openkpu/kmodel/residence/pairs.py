@@ -34,7 +34,7 @@ Table = npt.NDArray[np.uint8]
 
 
 @dataclasses.dataclass(frozen=True)
-class Weights:
+class PairWeights:
     """s = pad_value * w[1] + a * w[4] + b * w[8], or as ``ew_op`` says; sx times ``arg_x``."""
 
     ew_op: int
@@ -71,7 +71,7 @@ class Weights:
 class Pairs:
     """Weights, and the line from the sums to the bytes."""
 
-    weights: Weights
+    weights: PairWeights
     line: Line
 
     def layer(
@@ -155,7 +155,7 @@ def _line(sums: npt.NDArray[np.int64], table: Table, rounding: str) -> Line | No
     return find_line(np.array(y, np.uint8), rounding, np.array(x))
 
 
-def _candidates(op: QuantAdd | QuantBinary, table: Table) -> Iterator[Weights]:
+def _candidates(op: QuantAdd | QuantBinary, table: Table) -> Iterator[PairWeights]:
     """Weights that may do what the operation does."""
     kind = op.op if isinstance(op, QuantBinary) else "add"
     if kind in ("add", "sub"):
@@ -167,7 +167,7 @@ def _candidates(op: QuantAdd | QuantBinary, table: Table) -> Iterator[Weights]:
         yield from _extremes(op, ew.MAXIMUM if kind == "max" else ew.MINIMUM)
 
 
-def sum_weights(table: Table) -> Iterator[Weights]:
+def sum_weights(table: Table) -> Iterator[PairWeights]:
     """Weights of a and b, of either sign, whose sum rises wherever the table does; nothing when
     there are none, which the edges of the table show.
 
@@ -190,25 +190,25 @@ def sum_weights(table: Table) -> Iterator[Weights]:
         if low >= high:
             return
     middle = (low + min(high, low + 1)) / 2
-    found: list[tuple[float, int, Weights]] = []
+    found: list[tuple[float, int, PairWeights]] = []
     for a in range(1, LARGEST):
         for b_weight in {round(a * middle), round(a * middle) + 1}:
             if b_weight >= 1 and low < b_weight / a < high:
                 one, other = a * signs[0], b_weight * signs[1]
                 least = min(0, one, other) if max(one, other) <= MOST else min(one, other)
-                weights = Weights(ew.ADD, a=one - least, b=other - least, arg_x=least)
+                weights = PairWeights(ew.ADD, a=one - least, b=other - least, arg_x=least)
                 found.append((abs(b_weight / a - middle), a, weights))
     found.sort(key=lambda item: item[:2])
     yield from (weights for *_, weights in found)
 
 
-def _products(za: int, zb: int) -> Iterator[Weights]:
+def _products(za: int, zb: int) -> Iterator[PairWeights]:
     """(a - za) * (b - zb), as docs/kpu.md 1.9 has it for zb <= za."""
     n = max(zb, (za + 1) // 2)
-    yield Weights(ew.MULTIPLY, a=n - zb, b=2 * n - za, arg_x=-n)
+    yield PairWeights(ew.MULTIPLY, a=n - zb, b=2 * n - za, arg_x=-n)
 
 
-def _extremes(op: QuantAdd | QuantBinary, kind: int) -> Iterator[Weights]:
+def _extremes(op: QuantAdd | QuantBinary, kind: int) -> Iterator[PairWeights]:
     """The sides' scales as weights; the difference of their offsets is what w[1] adds to the first
     side, so that one has the larger."""
     (offset_a, ma, sa), (offset_b, mb, sb) = op.a_param, op.b_param
@@ -219,4 +219,4 @@ def _extremes(op: QuantAdd | QuantBinary, kind: int) -> Iterator[Weights]:
         b = round(a * ratio)
         one = offset_a * a - offset_b * b
         if b >= 1 and one >= 0 and abs(b / a - ratio) < 1 / (BYTES * a):
-            yield Weights(kind, one=one, a=a, b=b)
+            yield PairWeights(kind, one=one, a=a, b=b)

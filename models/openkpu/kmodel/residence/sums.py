@@ -17,7 +17,7 @@ from openkpu.kmodel.residence.flow import (
     copies_of,
     drop_unread,
     free_place,
-    layer_of,
+    layer_that_made,
     maker,
     map_intact,
     map_readers,
@@ -89,7 +89,7 @@ def _operand(
         if not layout.stride and map_intact(operations, layout, range(place + 1, at), at):
             return _Operand(place, layout)
         left = place, layout
-    layer = layer_of(operations, left[0]) if left else None
+    layer = layer_that_made(operations, left[0]) if left else None
     if left is None or layer is None:
         return None
     # other rows from the beginning: whoever reads these ones would not find it
