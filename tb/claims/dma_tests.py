@@ -17,24 +17,11 @@ DEPTHS = {"weight": "WGT_FIFO_DEPTH", "bias": "BIAS_FIFO_DEPTH", "pixel": "PIX_F
 @checked()
 async def c4_distributor_fifos_and_read_order(device: Device) -> None:
     """Full flags against the words in the FIFOs, each FIFO full by itself, order of the reads."""
-    jam = (await recorder.stream(device, networks.jam(2))).exact()
-    for run in (jam, await recorder.large(device), await recorder.run_small(device)):
-        trace = run.trace
-        both = trace.weight_full & trace.bias_full
-        assert (trace.wb_fifo_full == both).all(), "WB_FIFO_FULL is not the AND of the two flags"
-        for name in DEPTHS:
-            fifo_is_sound(run, name)
-    weight, bias = jam.trace.weight_full == 1, jam.trace.bias_full == 1
-    seen = {(int(w), int(b)) for w, b in zip(weight, bias, strict=True)}
-    assert seen == {(0, 0), (0, 1), (1, 0), (1, 1)}, f"full flags (weight, bias) seen: {seen}"
-    # one FIFO that is full stops its own stream and no other
-    for run, full, other in (
-        (jam, "weight", "bias"),
-        (jam, "bias", "weight"),
-        (jam, "bias", "pixel"),
-        (await recorder.run_small(device), "pixel", "list"),
-    ):
-        assert goes_on(run, full, other), f"no word for {other} while the {full} FIFO is full"
+    for run in (await recorder.large(device), await recorder.run_small(device)):
+        fifos_are_sound(run)
+    # a FIFO that is full stops its own stream and no other
+    small = await recorder.run_small(device)
+    assert goes_on(small, "pixel", "list"), "no word of the list while the pixel FIFO is full"
 
     tail = (await recorder.stream(device, networks.tail(2))).exact()
     for run in (await recorder.large(device), tail):
@@ -44,6 +31,27 @@ async def c4_distributor_fifos_and_read_order(device: Device) -> None:
                 ahead = run.reads(area)[after]
                 assert own < ahead[0], f"next {area} at {ahead[0]}, own reads until {own}"
                 assert ahead[0] < run.reads("pixels")[after][0], f"pixels before the first {area}"
+
+
+@checked()
+async def full_fifos(device: Device) -> None:
+    """The other half of C4: weight and bias FIFO full, each alone and both; neither stops the
+    other's words."""
+    jam = (await recorder.stream(device, networks.jam(2))).exact()
+    fifos_are_sound(jam)
+    weight, bias = jam.trace.weight_full == 1, jam.trace.bias_full == 1
+    seen = {(int(w), int(b)) for w, b in zip(weight, bias, strict=True)}
+    assert seen == {(0, 0), (0, 1), (1, 0), (1, 1)}, f"full flags (weight, bias) seen: {seen}"
+    for full, other in (("weight", "bias"), ("bias", "weight")):
+        assert goes_on(jam, full, other), f"no word for {other} while the {full} FIFO is full"
+
+
+def fifos_are_sound(run: Recording) -> None:
+    """Each of them, and the flag of two."""
+    both = run.trace.weight_full & run.trace.bias_full
+    assert (run.trace.wb_fifo_full == both).all(), "WB_FIFO_FULL is not the AND of the two flags"
+    for name in DEPTHS:
+        fifo_is_sound(run, name)
 
 
 def fifo_is_sound(run: Recording, name: str) -> None:

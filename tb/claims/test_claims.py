@@ -15,9 +15,10 @@ def test_claims(sim: str) -> None:
 
 
 @pytest.mark.check
-def test_ungated() -> None:
-    """C6, the build without the gate."""
-    run_claims.run_claims("icarus", gate=0)
+@pytest.mark.parametrize("build", run_claims.OTHERS)
+def test_other_builds(build: str) -> None:
+    """C6 without the gate; C4 with full FIFOs."""
+    run_claims.run_claims("icarus", build=build)
 
 
 def test_table_of_the_claims() -> None:

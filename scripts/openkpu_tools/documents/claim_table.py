@@ -56,6 +56,7 @@ def page() -> str:
 def main(argv: list[str] | None = None) -> int:
     """See above."""
     check = registry.parse_command("claim-table", argv).check
-    for sim, gate in () if check else (*((sim, 1) for sim in SIMS), ("icarus", 0)):
-        run_claims.run_claims(sim, gate=gate)
+    others = [("icarus", build) for build in run_claims.OTHERS]
+    for sim, build in () if check else (*((sim, "") for sim in SIMS), *others):
+        run_claims.run_claims(sim, build=build)
     return generated.write_or_compare("openkpu claim-table", {PAGE: page()}, check)

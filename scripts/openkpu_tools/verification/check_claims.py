@@ -15,10 +15,10 @@ from openkpu_tb.claims import run_claims
 from openkpu_tools import command, registry
 
 
-def failure(chosen: list[run_claims.Claim], gate: int = 1) -> str:
+def failure(chosen: list[run_claims.Claim], build: str = "") -> str:
     """The assertion that failed, nothing when all is green; SimError for what cannot be built."""
     try:
-        run_claims.run_claims("icarus", chosen, gate)
+        run_claims.run_claims("icarus", chosen, build)
     except simrun.SimError as error:
         if "could not build" in str(error):
             raise
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="openkpu_fault_") as tmp:
             mutants.plant(fault, ROOT, Path(tmp))
             os.environ[mutants.FOLDER] = tmp
-            said = failure([claim], fault.gate)
+            said = failure([claim], fault.build)
             del os.environ[mutants.FOLDER]
         bad += not said
         verdict = f"ok   {claim.id:<3} {fault.breaks}: red: {said.strip()[:100]}"

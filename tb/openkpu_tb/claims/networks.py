@@ -91,12 +91,12 @@ def convolutions(count: int) -> ClaimCase:
 
 
 def jam(count: int) -> ClaimCase:
-    """Images that take long to come, more layers than there are tables, one of many weights.
+    """Images that take long to come; layers of more channels than there are parameters.
 
     While the array waits for the pixels of the second image the loaders stall: both FIFOs fill up.
     """
-    layers = [conv(2, kernel=1, pool=3), conv(24, kernel=1, pool=3), conv(8, kernel=1)]
-    layers += [conv(2, kernel=1), conv(64), conv(4, kernel=1)]
+    layers = [conv(2, kernel=1, pool=3), conv(1016, kernel=1, pool=3), conv(24, kernel=1)]
+    layers += [conv(2, kernel=1), conv(4, kernel=1)]
     for layer in layers:  # weights in one load: the traffic is the same for every seed
         layer["per_load"] = layer["o"]
     return chain("jam", (2, 20, 48), layers, count, kept=False)

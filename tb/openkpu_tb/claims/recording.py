@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.layer.argument import LayerArg
+from openkpu.layer.decoded import band_lines
 from openkpu.layer.layout import Layout, map_bytes
 from openkpu.network.network import Network, Storage
 from openkpu_tb.device.trace import Trace, Values
@@ -88,10 +89,20 @@ class Recording:
             return word_addresses(r["AI_LIST_ADR"], 96 * self.layers)
         if area == "pixels":
             at = r["AI_PIX_ADR"] + self.images[number] * r["AI_PIX_STRIDE"]
-            return word_addresses(at, map_bytes(self.network.in_shape))
+            return [a for size, part in self.map_parts() for a in word_addresses(at + part, size)]
         first = number == 0 or not self.streamed
         tables = [t for arg in self.network.layers for t in self.table(arg, area, first)]
         return [a for at, size in tables for a in word_addresses(at, size)]
+
+    def map_parts(self) -> list[Span]:
+        """(bytes, place) of the requests of an input map (docs/architecture.md 3): the whole, or
+        the lines of a band of a channel each."""
+        c, h, w = self.network.in_shape
+        band = band_lines(self.network.layers[0])
+        if not band:
+            return [(map_bytes(self.network.in_shape), 0)]
+        order = [(y, i) for y in range(0, h, band) for i in range(c)]
+        return [(min(band, h - y) * w, (i * h + y) * w) for y, i in order]
 
     @property
     def streamed(self) -> bool:

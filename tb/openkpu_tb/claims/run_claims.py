@@ -12,10 +12,14 @@ from openkpu_tb.mutants import Fault
 from openkpu_tb.runs import launch
 
 CONFIG = "nano"
-# the other half of C6, of a build without the gate
-UNGATED = "tb.claims.array_tests.ungated_operands_toggle"
 # a small weight buffer and pixel FIFO, so that small networks do not fit the one and fill the other
 PARAMS = {"PROBE": 1, "WBUF_ROWS": 64, "PIX_FIFO_DEPTH": 16}
+# other builds, each for a test of its own: without the gate the other half of C6; with a buffer for
+# weights of as many channels as there are parameters the full FIFOs of C4
+OTHERS = {
+    "ungated": ("tb.claims.array_tests.ungated_operands_toggle", {"GATE": 0}),
+    "roomy": ("tb.claims.dma_tests.full_fifos", {"WBUF_ROWS": 1024}),
+}
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class ClaimFault(Fault):
     """A fault that a claim's test has to see."""
 
     breaks: str  # what is wrong then
-    gate: int = 1  # 0: the build without the gate runs
+    build: str = ""  # of OTHERS, for its test
 
 
 @dataclass(frozen=True)
@@ -56,15 +60,14 @@ CLAIMS = tuple(
 IDS = tuple(claim.id for claim in CLAIMS)
 
 
-def run_claims(sim: str, chosen: Sequence[Claim] = CLAIMS, gate: int = 1) -> None:
+def run_claims(sim: str, chosen: Sequence[Claim] = CLAIMS, build: str = "") -> None:
     """Run the tests of some claims in one simulation; SimError when one fails.
 
-    ``gate`` 0: the test of the build without the gate in place of them.
+    ``build``: of OTHERS, and its test in place of them.
     """
-    names = [claim.test for claim in chosen] if gate else [UNGATED]
-    tests = [name.rpartition(".") for name in names]
-    params = {**launch.parameters(configs.load_config(CONFIG)), **PARAMS}
-    params |= {} if gate else {"GATE": 0}
+    other, more = OTHERS.get(build, ("", {}))
+    tests = [name.rpartition(".") for name in ([other] if other else [c.test for c in chosen])]
+    params = {**launch.parameters(configs.load_config(CONFIG)), **PARAMS, **more}
     launch.run_device(
         sim,
         ",".join(dict.fromkeys(module for module, *_ in tests)),
