@@ -296,17 +296,19 @@ def zoo(opset: int) -> bytes:
     x, c = "data", 3
     for i, (o, stride, limit) in enumerate(((16, 2, None), (24, 1, 6.0))):
         weights = const(f"w{i}", rng.normal(0, 1.4 / math.sqrt(9 * c), (o, c, 3, 3)))
-        fields = {"kernel_shape": [3, 3], "pads": [1] * 4, "strides": [stride] * 2}
+        fields: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1] * 4}
+        fields["strides"] = [stride] * 2
         nodes.append(helper.make_node("Conv", [x, weights], [f"c{i}"], f"conv{i}", **fields))
         names = [const(f"{n}{i}", rng.uniform(0.5, 1.5, o)) for n in ("gamma", "beta", "mean")]
         norm = [f"c{i}", *names, const(f"var{i}", rng.uniform(0.5, 2, o))]
         nodes.append(
             helper.make_node("BatchNormalization", norm, [f"n{i}"], f"bn{i}", epsilon=1e-5)
         )
-        kind, ends = ("Relu", {}) if limit is None else ("Clip", {"min": 0.0, "max": limit})
+        kind = "Relu" if limit is None else "Clip"
+        ends: dict[str, Any] = {} if limit is None else {"min": 0.0, "max": limit}
         nodes.append(helper.make_node(kind, [f"n{i}"], [f"a{i}"], f"act{i}", **ends))
         x, c = f"a{i}", o
-    pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    pool: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
     nodes.append(helper.make_node("MaxPool", [x], ["p"], "pool", **pool))
     nodes.append(helper.make_node("GlobalAveragePool", ["p"], ["g"], "gap"))
     nodes.append(helper.make_node("Dropout", ["g"], ["d"], "drop", ratio=0.5))
