@@ -116,8 +116,9 @@ def test_readers_of_the_input_move_with_it() -> None:
         (chain((MAP, 0, 32), (MAP, 32, 0)), 95),
         (chain((MAP, 0, 100), (MAP, 100, 200)), AI_RAM_ROWS),
         (chain((MAP, 0, 100), ((4, 4, 64), 16, 200), (MAP, 200, 0)), AI_RAM_ROWS),
+        (chain((MAP, 0, 100), ((2, 8, 64), 100, 0), ((2, 8, 64), 16, 200)), AI_RAM_ROWS),
     ],
-    ids=["31 rows are left", "nothing on it", "a part is read"],
+    ids=["31 rows are left", "nothing on it", "a part is read", "what is left of it is read"],
 )
 def test_input_that_stays(args: list[LayerArg], rows: int) -> None:
     given = args[0].in_layout

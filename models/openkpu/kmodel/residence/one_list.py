@@ -64,7 +64,7 @@ def with_input_apart(
 
     A compiler for single runs puts later maps on its rows, so that the next image of a stream could
     come only after them. As they are where nothing lies on the input, where a layer reads a part
-    of it, and where no rows are left.
+    of it or what later maps left of it, and where no rows are left.
     """
     over = next((n for n, arg in enumerate(args) if _meet(arg.out_layout, given)), None)
     base, count = kept.spare_rows(args, ram_rows)
@@ -73,12 +73,21 @@ def with_input_apart(
     readers = args[: over + 1]
     if any(_meet(m, given) and m != given for arg in readers for m in arg.in_layouts):
         return given, args
+    left = set(_rows(given))  # rows of the input that no map has been written over
+    for number, arg in enumerate(args):
+        if number > over and any(left.intersection(_rows(m)) for m in arg.in_layouts):
+            return given, args
+        left.difference_update(_rows(arg.out_layout))
     moved = []
     for arg in readers:
         names = ("image_src_addr", "image_src2_addr")
         fields = {n: base for n, m in zip(names, arg.in_layouts, strict=False) if m == given}
         moved.append(arg.replace(**fields))
     return dataclasses.replace(given, base=base), [*moved, *args[over + 1 :]]
+
+
+def _rows(layout: Layout) -> range:
+    return range(layout.base, layout.base + layout.rows)
 
 
 def _meet(one: Layout, other: Layout) -> bool:
