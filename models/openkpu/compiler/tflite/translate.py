@@ -12,6 +12,7 @@ from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.tflite.file import parse_tflite
 from openkpu.compiler.tflite.operators import HANDLERS
 from openkpu.compiler.tflite.reader import TfliteReader
+from openkpu.compiler.tflite.spread import APART, TOGETHER
 
 CONTROL = ("IF", "WHILE", "CALL", "CALL_ONCE")
 
@@ -28,6 +29,8 @@ def read_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> G
             if op.operator.startswith("CUSTOM"):
                 raise reader.refuse("a custom operator, expected one of TFLite's own")
             what = "control flow" if op.operator in CONTROL else "no such operator here"
+            if op.operator == APART:
+                what = f"expected a convolution of stride 1 and {TOGETHER} alone behind it"
             raise reader.refuse(f"{what}; docs/compiler.md has the table of operators")
         try:
             HANDLERS[op.operator](reader, op)
