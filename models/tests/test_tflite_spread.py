@@ -155,7 +155,7 @@ def test_batch() -> None:
 def test_what_lies_between_is_read(outputs: str) -> None:
     """The three are no convolution where a part of them is a result of its own."""
     with pytest.raises(
-        CompileError, match="SPACE_TO_BATCH_ND.*: expected a convolution of stride 1"
+        CompileError, match=r"SPACE_TO_BATCH_ND.*: expected a convolution of stride 1"
     ):
         tflite.read_tflite(model("same", outputs=outputs), "net")
 
@@ -171,6 +171,6 @@ def test_crops_of_more_than_padding(
     shape, block, *_, padding, around = CASES["same"]
     monkeypatch.setitem(CASES, "crops", (shape, block, pads, crops, False, padding, around))
     with pytest.raises(
-        CompileError, match="SPACE_TO_BATCH_ND.*: expected a convolution of stride 1"
+        CompileError, match=r"SPACE_TO_BATCH_ND.*: expected a convolution of stride 1"
     ):
         tflite.read_tflite(model("crops"), "net")
