@@ -335,8 +335,8 @@ fpga,asic --baseline --record | --baseline and --record together
 GIVEN = {
     "K": "--model m.kmodel --image p.png",
     "MUTATE": "mutate --plan tb/mutation/example/benches.toml",
-    "DIGITS": digits.FOLDER,
-    "ROOT": ROOT,
+    "DIGITS": shlex.quote(str(digits.FOLDER)),
+    "ROOT": shlex.quote(str(ROOT)),
     "NINES": "9" * 5000,
 }
 BY_POSITION = ("compile", "quantise")  # commands whose model is no option
