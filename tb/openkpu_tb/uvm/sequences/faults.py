@@ -20,6 +20,7 @@ WORD = 96 // 12
 
 
 DATA = ("parameters", "bias", "weights", "pixels")
+WHILE_RESULTS_LEAVE = {"bias", "weights", "pixels"}  # of the last layer, of a later group or line
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,20 @@ class BadWord:
     addr: int
 
 
-def first_to_count(bad: list[BadWord]) -> list[BadWord]:
+def first_to_count(bad: list[BadWord], layers: int) -> list[BadWord]:
     """The words that the host may find reported (docs/programming.md 3), all of the first affected
     inference: data of layers before the first missing layer of its list, else the list, else the
-    result."""
+    result. Results leave while the last of the ``layers`` still reads data for later ones."""
     first = min(word.inference for word in bad)
     mine = [word for word in bad if word.inference == first]
     lists = [word for word in mine if word.kind == "list"]
     lacks = min((word.layer for word in lists), default=1 << 10)
     data = [word for word in mine if word.kind in DATA and word.layer < lacks]
-    return data or lists or mine
+    if any(word.layer < layers - 1 or word.kind not in WHILE_RESULTS_LEAVE for word in data):
+        return data
+    if data:
+        return [*data, *(word for word in mine if word.kind == "result")]
+    return lists or mine
 
 
 class TransferErrorSequence(StreamSequence):
@@ -72,7 +77,7 @@ class TransferErrorSequence(StreamSequence):
         found = error.code, error.stream, error.addr & ~3, error.inference
         expected: dict[tuple[int, int, int, int], BadWord] = {
             (Err.BUS_ERROR, STREAM[word.kind], word.addr, word.inference): word
-            for word in first_to_count(bad)
+            for word in first_to_count(bad, len(self.network.layers))
         }
         assert found in expected, f"{error}, of {bad}"
         word = expected[found]
