@@ -16,6 +16,7 @@
   wire [9:0] f_bottom = {1'b0, f_job[`JOB_GY]} + f_job[`JOB_LINES];
   reg [12:0] f_chan, f_chan0;  // channel of the output map, the job's first one; with out32 each byte of a sum is one
   reg [11:0] f_y, f_y0;  // line of the output, first one of the job
+  reg f_below;  // the map has lines below the job's
   reg [27:0] f_group, f_group0;  // rows of the groups of channels before these, wide enough for the sums below
   reg [16:0] f_above;  // rows of its lines before this one
   // values for the last read
@@ -53,6 +54,7 @@
       f_group  <= f_any_group;
       f_group0 <= f_any_group;
       f_above  <= f_any_above;
+      f_below  <= f_bottom < f_desc[`DESC_KH];
     end else if (rd_en && step_last) begin
       f_chan <= part_end ? f_chan0 : f_chan + f_apart;
       // rows of the groups passed: four channels are four, two or one of them
@@ -126,6 +128,8 @@
         //: They lie in the rows of the output map, hence in the AI RAM.
         inside : assert (desc[`DESC_DST] + r_group + r_above + (r_x >> 6) < f_depth && r_above + (r_x >> 6) < f_ocs);
       end
+      //: A pool of stride 1 repeats the job's last line at the map's lower edge alone.
+      if (valid && s1 && f_below) no_line_twice : assert (line_last < lowest);
       if (valid) begin
         //: (invariant) The channel, and the start of its group.
         group : assert (f_chan0 < f_chans && f_chan == f_chan0 + (out32 ? {z, 2'd0} : z) && f_chan0 + (out32 ? {z_end, 2'd0} : z_end) < f_chans && z <= z_end &&
