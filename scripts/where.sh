@@ -39,10 +39,13 @@ bootstrap() {
   export PYTHONPATH
   signals=--block-signal=INT,TERM,HUP
   env $signals true 2>/dev/null || signals=
-  for name in "${PYTHON:-python3}" python3.14 python3.13 python3.12 python3.11; do
-    "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null &&
+  for name in "${OPENKPU_PYTHON:-python3}" python3.14 python3.13 python3.12 python3.11; do
+    [ "$("$name" -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null)" = True ] &&
       exec env $signals "$name" -P "$module" "$venv" "$@"
-    [ -z "${PYTHON:-}" ] || { echo "setup: PYTHON=$PYTHON: expected Python 3.11 or later" >&2; exit 2; }
+    [ -z "${OPENKPU_PYTHON:-}" ] || {
+      echo "setup: OPENKPU_PYTHON=$OPENKPU_PYTHON: expected Python 3.11 or later" >&2
+      exit 2
+    }
   done
   echo "setup: Python 3.11 or later is missing; please install python3" >&2
   exit 2

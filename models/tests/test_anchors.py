@@ -112,7 +112,9 @@ def test_face_detectors_are_guessed(size: tuple[int, int]) -> None:
     places[0, 5, :4], scores[0, 5] = (0, 0, 20, 20), 2
     kind, boxes, (note,) = report([scores, places], width, height)
     assert kind == "boxes" and [b.name for b in boxes] == ["face"] and len(boxes[0].points) == 6
-    assert "MediaPipe's face detector" in note and note.endswith("; DETECTOR=side.json gives yours")
+    assert "MediaPipe's face detector" in note and note.endswith(
+        "; --detector=side.json gives yours"
+    )
     assert report([places, scores], width + 8, height).kind == "tensor"
     assert report([places[:, 1:], scores[:, 1:]], width, height).kind == "tensor"
 

@@ -246,8 +246,8 @@ def test_a_guess_wants_input_and_last_layers_too() -> None:
     program = one_layer(16, (7, 10), 30)
     found = guess([output], 320, 240, program)
     assert found is not None and found.what == "anchors of the 1-class face detector"
-    assert found.note("DETECTOR=") == (
-        "anchors of the 1-class face detector assumed; DETECTOR=side.json gives yours"
+    assert found.note() == (
+        "anchors of the 1-class face detector assumed; --detector=side.json gives yours"
     )
     assert guess([fine], 320, 240, one_layer(16, (15, 20), 30)) is not None
     assert guess([output], 320, 224, program) is None  # another size of picture
@@ -279,7 +279,7 @@ def test_a_map_that_is_dequantised_by_channel() -> None:
     kind, boxes, notes = report(outputs, 320, 240, program=program)
     assert kind == "boxes" and boxes == decode_region(outputs[0], VOC)
     assert notes == (
-        "anchors of the 20-class tiny yolo of VOC assumed; DETECTOR=side.json gives yours",
+        "anchors of the 20-class tiny yolo of VOC assumed; --detector=side.json gives yours",
     )
     *before, op = program.operations
     program.operations = [*before, dataclasses.replace(op, biases=(0.0,) * 125)]
@@ -311,9 +311,9 @@ def test_a_region_has_both_signs(name: str, change: dict) -> None:
 
 def test_no_guess_is_silent() -> None:
     yolox = np.full((1, 21, 7), -9.0, np.float32)  # 32 x 32: 16 + 4 + 1 cells
-    kind, _, notes = report(yolox, 32, 32, option="--detector ")
+    kind, _, notes = report(yolox, 32, 32)
     assert kind == "boxes"
-    assert notes == ("a yolox of strides 8, 16 and 32 assumed; --detector side.json gives yours",)
+    assert notes == ("a yolox of strides 8, 16 and 32 assumed; --detector=side.json gives yours",)
     (note,) = report(np.full((1, 21, 85), -9.0, np.float32), 32, 32).notes
     assert "with the classes of COCO assumed" in note
     kind, _, notes = report(
@@ -337,7 +337,7 @@ def test_published_detectors_are_known(name: str, text: str) -> None:
     _, _, height, width = program.inputs[0].shape
     outputs = [np.zeros(t.shape, t.dtype) for t in program.outputs]
     found = guess(outputs, width, height, program)
-    assert found is not None and text in found.note("DETECTOR=")
+    assert found is not None and text in found.note()
 
 
 # ----------------------------------------------------------------------------------------- command

@@ -86,7 +86,7 @@ def test_rfb_finds_the_portrait(name: str) -> None:
     assert result.layers == 52
     kind, boxes, notes = report(list(result.outputs.values()), 320, 240, program=program)
     assert notes == (
-        "priors of the RFB and slim face detectors assumed; DETECTOR=side.json gives yours",
+        "priors of the RFB and slim face detectors assumed; --detector=side.json gives yours",
     )
     print(name, *boxes)
     assert kind == "boxes" and len(boxes) == 1

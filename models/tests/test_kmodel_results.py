@@ -173,7 +173,7 @@ def test_prior_decoding() -> None:
     scores[0, 0, at - 1] = 0.41, 0.59  # not above the threshold
     for outputs in ((places, scores), (scores, places)):
         kind, boxes, notes = report(outputs, 320, 240)
-        assert notes[0].startswith("priors of the RFB and slim face detectors assumed; DETECTOR=")
+        assert notes[0].startswith("priors of the RFB and slim face detectors assumed; --detector=")
         assert kind == "boxes" and [round(b.score, 3) for b in boxes] == [0.9, 0.65]
     x, y = 3.5 * 32 + 0.1 * 5 * 96, 2.5 * 32 - 0.1 * 2.5 * 96
     want = (x - 24) / 320, (y - 12) / 240, (x + 24) / 320, (y + 12) / 240
@@ -207,9 +207,9 @@ def test_face_priors_are_known_for_other_sizes_of_input() -> None:
 def test_hints_say_what_is_there() -> None:
     text = hint(np.zeros((1, 35, 8, 10)))
     assert text is not None and "35 channels, 8 x 10 cells" in text and "5 x (5 + 2)" in text
-    assert "DETECTOR=side.json" in text
-    text = hint([np.zeros(4 * 77), np.zeros((1, 77, 4))], "--detector ")
-    assert text is not None and "77 priors and 3 class(es): --detector side.json" in text
+    assert "--detector=side.json" in text
+    text = hint([np.zeros(4 * 77), np.zeros((1, 77, 4))])
+    assert text is not None and "77 priors and 3 class(es): --detector=side.json" in text
     for shape in ((1, 256, 1, 1), (10,), (1, 3, 8, 8), (0,)):
         assert hint(np.zeros(shape)) is None
     assert hint([np.zeros(3), np.zeros(5)]) is None
@@ -376,7 +376,7 @@ def test_command_says_how_to_read_a_map(
     printed = capsys.readouterr().out
     assert "output [1, 12, 16, 16]: " in printed and out.exists()
     assert "a map of 12 channels, 16 x 16 cells" in printed and "2 x (5 + 1)" in printed
-    assert "--detector side.json with its anchors" in printed
+    assert "--detector=side.json with its anchors" in printed
     assert main([str(detector), "--image", str(photo), "--json"]) == 0
     assert "12 channels" in json.loads(capsys.readouterr().out)["result"]["hint"]
 

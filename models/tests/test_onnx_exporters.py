@@ -235,7 +235,7 @@ def test_sizes_below_0_are_open() -> None:
     data = f.data(y, (-1, 3, -1, -1), (-1, 3, -1, -1))
     graph = onnx_reader.read_onnx(data, "m", shape=(1, 3, 10, 8))
     assert graph.tensors[graph.outputs[0]].shape == (1, 3, 5, 4)
-    with pytest.raises(CompileError, match="a dynamic shape; SHAPE=1x3xNxN fixes it"):
+    with pytest.raises(CompileError, match="a dynamic shape; --shape=1x3xNxN fixes it"):
         onnx_reader.read_onnx(data, "m")
 
 
@@ -273,8 +273,10 @@ def test_shape_fixes_an_open_one() -> None:
     assert graph.tensors[graph.outputs[0]].shape == (1, 3, 5, 4)
     with pytest.raises(CompileError) as error:
         onnx_reader.read_onnx(data, "m")
-    assert str(error.value) == ("m: input 'x' is Nx3xHxW, a dynamic shape; SHAPE=1x3xNxN fixes it")
-    with pytest.raises(CompileError, match="SHAPE=1x4x10x8 does not fit input 'x'"):
+    assert str(error.value) == (
+        "m: input 'x' is Nx3xHxW, a dynamic shape; --shape=1x3xNxN fixes it"
+    )
+    with pytest.raises(CompileError, match="--shape=1x4x10x8 does not fit input 'x'"):
         onnx_reader.read_onnx(data, "m", shape=(1, 4, 10, 8))
 
 

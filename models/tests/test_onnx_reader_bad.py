@@ -149,7 +149,7 @@ def test_constants_of_float16() -> None:
 def test_dynamic_shape() -> None:
     m = model()
     m.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
-    assert "is 1x8xheightx7, a dynamic shape; SHAPE=1x8xNx7 fixes it" in refusal(m)
+    assert "is 1x8xheightx7, a dynamic shape; --shape=1x8xNx7 fixes it" in refusal(m)
     assert "does not fit input" in refusal(m, shape=(1, 8, 10))
     onnx_reader.read_onnx(m.SerializeToString(), "net.onnx", shape=(1, 8, 10, 7))
 

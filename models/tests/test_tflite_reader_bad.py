@@ -173,7 +173,7 @@ def test_files(tmp_path: Path) -> None:
     for name, text in (("none", "No such file"), ("empty", "is empty"), ("other", "no TFLite")):
         with pytest.raises(CompileError, match=text):
             source.read_program(tmp_path / f"{name}.tflite", config)
-    with pytest.raises(CompileError, match="SHAPE=1x8x10x7, the model's input is 1x10x7x8"):
+    with pytest.raises(CompileError, match="--shape=1x8x10x7, the model's input is 1x10x7x8"):
         source.read_program(tmp_path / "good.tflite", config, (1, 8, 10, 7))
     assert source.read_program(tmp_path / "good.tflite", config).layers == 1
 

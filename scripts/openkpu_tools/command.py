@@ -23,10 +23,11 @@ from pathlib import Path
 from types import FrameType
 from typing import BinaryIO, NoReturn, TextIO
 
-from openkpu import configs
+from openkpu import configs, words
 from openkpu.checkout import IN_CHECKOUT
 from openkpu.kmodel_options import given_name
 from openkpu.terminal import any_text, one_line
+from openkpu.words import option
 from openkpu_tb import seeds
 
 MISMATCH, BAD_REQUEST = 1, 2
@@ -36,7 +37,6 @@ GRACE = 20  # seconds for a process to clean up
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BY_MAKE = "OPENKPU_BY_MAKE"  # environment: make called the command, which is removed at once
 Main = Callable[[list[str] | None], int]
-by_make = False  # messages name options as make's variables
 
 
 def first_line(document: str | None) -> str:
@@ -54,14 +54,6 @@ class Stopped(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
-
-
-def option(name: str, value: object = None) -> str:
-    """An option as the user writes it: ``MODEL`` of make, else ``--model``; with ``=value``."""
-    word = name.replace("-", "_").upper() if by_make else f"--{name.replace('_', '-')}"
-    if value is True:  # a flag that is given
-        return f"{word}=1" if by_make else word
-    return word if value is None else f"{word}={value}"
 
 
 def any_of(words: Iterable[object]) -> str:
@@ -121,7 +113,7 @@ class Parser(argparse.ArgumentParser):
     def _called(self, name: str) -> str:
         """An option or argument, from its name in argparse's message, as the user writes it."""
         name = name.partition("/")[0]
-        return option(name.removeprefix("--")) if by_make or name.startswith("--") else name
+        return option(name.removeprefix("--")) if words.by_make or name.startswith("--") else name
 
     def error(self, message: str) -> NoReturn:
         if of := re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL):
@@ -203,8 +195,7 @@ def run_command(main: Main, argv: list[str] | None = None) -> int:
     command runs, SIGINT, SIGTERM and SIGHUP raise Stopped in the main thread, so that simulators
     are ended and temporary folders removed on exit.
     """
-    global by_make
-    by_make = bool(os.environ.pop(BY_MAKE, ""))
+    words.by_make = bool(os.environ.pop(BY_MAKE, ""))
     any_text()
     if closed():
         return complain("the standard output is closed, expected it open (> /dev/null drops it)")

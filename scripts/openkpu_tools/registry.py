@@ -27,7 +27,8 @@ COMMANDS = {  # in the order of these rooms
     if each.options.__module__ == room.__name__
 }
 # besides options, on make's command line: they are of programs that a command starts
-ENVIRONMENT = ("PYTHON", "PATH", "SHELL", "TMPDIR", "XDG_CACHE_HOME")
+ENVIRONMENT = ("OPENKPU_PYTHON", "OPENKPU_SHARED", "OPENKPU_SIM_SECONDS", "OPENKPU_COVERAGE")
+ENVIRONMENT += ("PATH", "SHELL", "TMPDIR", "XDG_CACHE_HOME")
 
 
 def commands() -> dict[str, Entry]:
@@ -117,7 +118,7 @@ def words_of(goal: str, goals: list[str], given: Mapping[str, str]) -> list[str]
     used = list(dict.fromkeys(n for parser in parsers.values() for n in parser.variables()))
     mine = {}
     for name, value in given.items():
-        if name in ENVIRONMENT or name.startswith("OPENKPU_"):
+        if name in ENVIRONMENT:
             continue
         if name not in [*used, "JOBS"]:
             every = variables()
@@ -128,7 +129,7 @@ def words_of(goal: str, goals: list[str], given: Mapping[str, str]) -> list[str]
                     f' PARAMS="{name}={value}" (make {them})'
                 )
             if name not in every:
-                hint = near(name, every, "'make help' lists those there are")
+                hint = near(name, {*every, *ENVIRONMENT}, "'make help' lists those there are")
                 raise UsageError(f"unknown variable {name}, {hint}")
             some = f"some of {' '.join(used)}" if used else "no variable"
             raise UsageError(f"make {' '.join(goals)} takes no {name}, expected {some}")

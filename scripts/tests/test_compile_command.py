@@ -277,7 +277,7 @@ def test_open_shape_everywhere(tmp_path: Path, refused: Refused) -> None:
     m.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "height"
     path = tmp_path / "open.onnx"
     onnx.save(m, path)
-    refused(["predict", "--model", str(path)], "SHAPE=1x1xNx8 fixes it")
+    refused(["predict", "--model", str(path)], "--shape=1x1xNx8 fixes it")
     assert predict.main(["--model", str(path), "--shape", "1x1x8x8"]) == 0
     args = run_stream.parse_stream(["--model", str(path), "--shape", "1x1x8x8", "--images", "2"])
     assert run_stream.stream_work(args).images.shape[0] == 2

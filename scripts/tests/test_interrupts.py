@@ -161,7 +161,7 @@ def test_ctrl_c_while_make_installs(tmp_path: Path) -> None:
     root, tools = copy(tmp_path / "kpu"), tmp_path / "bin"
     folder, pid = tmp_path / "tmp", tmp_path / "pid"
     folder.mkdir()
-    env = {**ENVIRONMENT, "PYTHON": bare_python(tools), "TMPDIR": str(folder)}
+    env = {**ENVIRONMENT, "OPENKPU_PYTHON": bare_python(tools), "TMPDIR": str(folder)}
     program(tools, "uv", f"echo $$ >{pid}; exec sleep 60")
     env["PATH"] = os.pathsep.join([str(tools), env["PATH"]])
     process = subprocess.Popen(

@@ -150,6 +150,36 @@ def test_files_with_a_space(tmp_path: Path) -> None:
     assert found.returncode == 0 and "4x4 by 4x4" in found.stdout, found.stderr
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["MAKEX", "v", "GIVEN", "-x", "PYTHON", "OPENKPU_SHARD", "OPENKPU_GIVEN", "OPENKPU_GOALS"],
+)
+def test_names_beside_makes_own(name: str) -> None:
+    """A variable is unknown whatever its name resembles: make's own, the Makefile's, ours."""
+    assert f"unknown variable {name}, " in refused(make("configs", "--", f"{name}=MODEL"))
+
+
+def test_a_target_is_text(tmp_path: Path) -> None:
+    """No shell sees a target."""
+    mark = tmp_path / "mark"
+    for target in (f"'$(touch {mark})'", "a'b", f"x;touch {mark}"):
+        assert "no target" in refused(make(target))
+        assert not mark.exists()
+
+
+def test_makefile_from_another_folder(tmp_path: Path) -> None:
+    found = ran("make", "-f", ROOT / "Makefile", "configs", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout == make("configs").stdout
+
+
+def test_a_python_that_is_none() -> None:
+    found = make("configs", env={"OPENKPU_PYTHON": "/bin/true"})
+    said = "setup: OPENKPU_PYTHON=/bin/true: expected Python 3.11 or later\n"
+    assert found.returncode == 2 and found.stderr.startswith(said) and not found.stdout
+    assert make("configs", env={"PYTHON": "/bin/true"}).returncode == 0
+
+
 EXPORTED = {
     "GOLDEN": "1", "IMAGE": "x", "IMAGES": "0", "CONFIG": "y", "TYPE": "z", "OUTPUT": "/proc/o",
     "MODEL": "m", "NETWORK": "n", "VECTORS": "v", "SEED": "abc", "BUS": "1", "REPORT": "r",

@@ -2,6 +2,7 @@
 """Every command that a page shows is one that its parser accepts; help names a default once."""
 
 import argparse
+import importlib.util
 import re
 import shlex
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from openkpu_tools.setup.help import of_variable
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
 SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)  # code in a line
-SHOWN = re.compile(r"(?:[A-Z_]+=\S+ )?(make|(?:\S+ -m )?openkpu) ([a-z].*)")
+SHOWN = re.compile(r"(?:[A-Z_]+=\S+ )?(make|(?:scripts/run\.sh -m )?openkpu) ([a-z].*)")
+MODULE = re.compile(r"(\S+)\s-m\s(openkpu[\w.]*)")  # of this project, started as Python's
 
 
 def shown(text: str) -> Iterator[tuple[bool, list[str]]]:
@@ -72,6 +74,17 @@ def test_commands_of_a_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None
         except command.UsageError as error:
             wrong.append(f"{' '.join(words)}: {error}")
     assert not wrong
+
+
+PROSE = [*PAGES, *(p for f in ("models", "sw", "soc", "tb") for p in (ROOT / f).rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_modules_that_pages_start(page: Path) -> None:
+    """A checkout is not installed: its modules are found by scripts/run.sh alone."""
+    for python, module in MODULE.findall(page.read_text(encoding="utf-8")):
+        assert python.strip("`(") == "scripts/run.sh", f"{python} -m {module}"
+        assert importlib.util.find_spec(module), module
 
 
 def test_commands_are_found() -> None:

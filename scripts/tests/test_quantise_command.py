@@ -178,7 +178,7 @@ def test_dynamic_shape(tmp_path: Path, refused: Refused) -> None:
     path, x = tmp_path / "net.onnx", tmp_path / "x.npy"
     path.write_bytes(model.SerializeToString())
     np.save(x, RNG.normal(0, 1, (3, 3, 10, 10)).astype(np.float32))
-    refused(["quantise", str(path), "--calibration", str(x)], "SHAPE=1x3xNxN fixes it")
+    refused(["quantise", str(path), "--calibration", str(x)], "--shape=1x3xNxN fixes it")
     assert quantise.main([str(path), "--calibration", str(x), "--shape", "1x3x10x10"]) == 0
 
 
@@ -197,4 +197,4 @@ def test_warning_says_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert quantise.main([str(path), "--calibration", str(x)]) == 0
     lines = [s for s in capsys.readouterr().out.splitlines() if s.startswith("warning")]
     assert len(lines) == 1 and "'/net/Conv_0'" in lines[0]
-    assert "its weights are too coarse, WIDE=/net/Conv_0 gives them 16 bits" in lines[0]
+    assert "its weights are too coarse, --wide=/net/Conv_0 gives them 16 bits" in lines[0]

@@ -152,7 +152,7 @@ compile cut.tflite -o net.okpu | cut.tflite
 compile none.onnx -o net.okpu | none.onnx: No such file
 compile q.tflite -o net.txt | net.txt: expected a name that ends in .okpu
 compile q.tflite --shape 1xa | expected a shape, for example
-compile,predict,stream {F} | a float model: compile, sim, predict, stream and quantise need; CALIBRATION=
+compile,predict,stream {F} | a float model: compile, sim, predict, stream and quantise need; --calibration=
 compile,predict,stream,sim {Q} --calibration x.npy --wide a | this one is quantised already
 compile net.okpu --calibration x.npy | this one is quantised already
 quantise {F} | no --calibration, expected a folder of pictures

@@ -279,8 +279,8 @@ def test_no_place_for_temporary_files(root: Path, tools: Path, place: str, state
 
 
 def test_python_that_is_none(root: Path) -> None:
-    said = "setup: PYTHON=nothere: expected Python 3.11 or later\n"
-    assert setup(root, PYTHON="nothere") == (2, "", said)
+    said = "setup: OPENKPU_PYTHON=nothere: expected Python 3.11 or later\n"
+    assert setup(root, OPENKPU_PYTHON="nothere") == (2, "", said)
 
 
 def test_no_place_for_the_environment(tmp_path: Path) -> None:

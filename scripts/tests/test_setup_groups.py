@@ -53,7 +53,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_wrong_value(words: str, bare: Path) -> None:
     """One line that names it, of each kind of value, and nothing is made."""
-    env = {**ENVIRONMENT, "PYTHON": bare_python(bare.parent / "bin")}
+    env = {**ENVIRONMENT, "OPENKPU_PYTHON": bare_python(bare.parent / "bin")}
     result = ran("make", *words.split(), cwd=bare, status=2, env=env)
     assert not result.stdout
     line, end = result.stderr.splitlines()
@@ -213,7 +213,7 @@ def test_from_nothing(tool: str, tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if name in keep}
     env |= {"HOME": str(home), "PATH": ENVIRONMENT["PATH"]}
     if "no pip" in tool:
-        env["PYTHON"] = bare_python(tmp_path / "bin")
+        env["OPENKPU_PYTHON"] = bare_python(tmp_path / "bin")
     vectors = ROOT / "models/tests/data/vectors/raw_pool7.npz"
     words = ("make", "sim", "SIM=icarus", "CONFIG=nano", f"VECTORS={vectors}")
     result = ran(*words, cwd=root, env=env)

@@ -68,7 +68,7 @@ def test_by_name(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
     before = report(words, tmp_path)
     said = capsys.readouterr().out
     (warning,) = [line for line in said.splitlines() if line.startswith("warning")]
-    assert f"WIDE={COARSE} gives them 16 bits" in warning
+    assert f"--wide={COARSE} gives them 16 bits" in warning
     out = tmp_path / "q.onnx"
     after = report([*words, "--wide", COARSE, "-o", str(out)], tmp_path)
     said = capsys.readouterr().out
@@ -148,7 +148,7 @@ def test_budget(
     assert quantise.main([*words, "--wide", share, "-o", str(out)]) == 0
     assert [name for name, kind in kinds(out).items() if kind == "int16"] == chosen
     said = capsys.readouterr().out
-    assert f"WIDE={share}: {words_of}" in said
+    assert f"--wide={share}: {words_of}" in said
 
 
 @pytest.mark.parametrize("config", ["nano", "k210"])
@@ -173,7 +173,7 @@ def test_budget_is_met(
 
 
 REFUSED = {
-    "unknown": (["--wide", "conv"], f"WIDE: no layer 'conv', expected some of {COARSE}, {FINE}"),
+    "unknown": (["--wide", "conv"], f"--wide: no layer 'conv', expected some of {COARSE}, {FINE}"),
     "weightless": (["--wide", f"{FINE},/net/Relu_1"], "layer '/net/Relu_1' (Relu) has no weights"),
     "empty": (["--wide", ""], "expected names of layers, for example conv1,conv2, or more cycles"),
     "comma": (["--wide", f"{FINE},"], "expected names of layers"),

@@ -19,6 +19,7 @@ from openkpu import files
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Tensor
 from openkpu.compiler.form.reference import quantised_values
+from openkpu.words import option
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 FLOATS = ("float16", "float32", "float64")
@@ -134,7 +135,9 @@ def random_inputs(program: HasInputs, rng: np.random.Generator, count: int) -> l
             elif tensor.dtype in ("int8", "uint8"):
                 one[tensor.name] = rng.integers(*tensor.limits, tensor.shape, endpoint=True)
             else:
-                raise CompileError(f"random {tensor.dtype} for {tensor.name!r}: expected INPUT")
+                raise CompileError(
+                    f"random {tensor.dtype} for {tensor.name!r}: expected {option('input')}"
+                )
         found.append(one)
     return found
 

@@ -24,6 +24,7 @@ from openkpu.compiler.form.graph import Tensor
 from openkpu.compiler.form.reference import quantised_values
 from openkpu.kmodel import KmodelError
 from openkpu.kmodel.images import open_image
+from openkpu.words import option
 
 FLOAT_SCALE = 1 / 255
 CHANNELS = {1: "L", 3: "RGB"}
@@ -71,14 +72,13 @@ def _numbers(
     if tensor.quantised and mean is None and scale is None:
         return pixels + tensor.limits[0]
     planes = []
-    for name, given, usual in (("MEAN", mean, 0.0), ("SCALE", scale, None)):
+    for name, given, usual in (("mean", mean, 0.0), ("scale", scale, None)):
         if usual is None:
             usual = FLOAT_SCALE if tensor.dtype == "float32" and mean is None else 1.0
         values = [usual] if given is None else list(given)
         if len(values) not in (1, pixels.shape[1]):
-            raise CompileError(
-                f"{name} has {len(values)} numbers, expected 1 or {pixels.shape[1]}, one a channel"
-            )
+            what = f"{option(name)} has {len(values)} numbers"
+            raise CompileError(f"{what}, expected 1 or {pixels.shape[1]}, one a channel")
         planes.append(np.array(values)[None, :, None, None])
     real = (pixels - planes[0]) * planes[1]
     if tensor.dtype == "float32":

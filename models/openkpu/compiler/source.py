@@ -22,6 +22,7 @@ from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.compiler.tflite.file import is_tflite
 from openkpu.configs import Config
+from openkpu.words import option
 
 KINDS = (".tflite", ".onnx", ".okpu")
 
@@ -63,11 +64,11 @@ def _graph(
     floats = float_form.is_float(data, name) if tflite_file else is_float(data, name, folder)
     if floats:
         if request is None:
-            raise FloatModelError(calibrate.NEEDED, where=name)
+            raise FloatModelError(calibrate.needed(), where=name)
         found = calibrate.calibrated(data, name, request, shape, folder)
         return found.graph, found
     if request is not None:
-        raise CompileError(calibrate.QUANTISED, where=name)
+        raise CompileError(calibrate.quantised(), where=name)
     if tflite_file:
         graph = tflite.read_tflite(data, name, shape)
     else:
@@ -113,9 +114,11 @@ def read_model_program(
     head = files.read_bytes(path, CompileError)
     if okpu.is_program(head) or Path(path).suffix.lower() == ".okpu":
         if shape is not None:
-            raise CompileError("SHAPE is of a model's input, this is compiled", where=str(path))
+            raise CompileError(
+                f"{option('shape')} is of a model's input, this is compiled", where=str(path)
+            )
         if request is not None:
-            raise CompileError(calibrate.QUANTISED, where=str(path))
+            raise CompileError(calibrate.quantised(), where=str(path))
         return okpu.loads_okpu(head, Path(path).name), None
     graph, found = _graph(path, shape, request)
     if found:

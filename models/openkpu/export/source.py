@@ -27,12 +27,9 @@ from openkpu.export.image import NOWHERE, ExportError, Tensor
 from openkpu.export.kmodel_list import of_kmodel
 from openkpu.network import device_rules
 from openkpu.network.network import MOST_LAYERS, Network, NetworkError
+from openkpu.words import option
 
 DIGITS = "digits"  # the network that comes with the project
-FLOAT = (
-    "a float model, expected a quantised one, or the .okpu file that compile makes of it with"
-    " CALIBRATION=folder of pictures, x.npy or x.npz"
-)
 ELEMENT = 1 << 32  # of a tensor whose values are the places of its elements
 
 
@@ -60,7 +57,9 @@ def read_export_model(path: str, config: Config) -> Source:
         try:
             program = read_program(path, config, one_list=True)
         except FloatModelError as error:
-            raise ExportError(f"{error.where}: {FLOAT}") from None
+            what = "a float model, expected a quantised one, or the .okpu file that compile makes"
+            how = option("calibration", "folder of pictures, x.npy or x.npz")
+            raise ExportError(f"{error.where}: {what} of it with {how}") from None
         found = of_program(program, path)
     else:
         content = files.read_bytes(path, ExportError)

@@ -112,7 +112,7 @@ def _run(program: Program, options: argparse.Namespace) -> tuple[dict, list[str]
     result = run_kmodel(program, array)
     _, height, width = input_shape(tensor)
     outputs = list(result.outputs.values())
-    kind, found, assumed = report(outputs, width, height, detector, program, "--detector ")
+    kind, found, assumed = report(outputs, width, height, detector, program)
     lines = [f"{options.image}: {note or 'as it is'}", *assumed]
     info: dict = {"note": note, "kind": kind, "assumed": assumed}
     if outputs:
@@ -121,7 +121,7 @@ def _run(program: Program, options: argparse.Namespace) -> tuple[dict, list[str]
         lines += [f"output {span(output)}" for output in outputs]
         if outputs and outputs[0].size:
             info |= {"min": float(outputs[0].min()), "max": float(outputs[0].max())}
-        if text := hint(outputs, "--detector ", program):
+        if text := hint(outputs, program):
             lines.append(text)
             info["hint"] = text
     elif kind == "classes":

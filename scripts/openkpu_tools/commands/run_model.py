@@ -307,9 +307,7 @@ def show(job: Job, one: Run) -> None:
     outputs = list(one.outputs.values())
     _, height, width = input_shape(job.programs[0].inputs[0])
     program = job.programs[0]
-    kind, found, assumed = look(
-        outputs, width, height, job.detector, program, option("detector", "")
-    )
+    kind, found, assumed = look(outputs, width, height, job.detector, program)
     for line in assumed:
         print(f"  {line}")
     if kind == "classes":
@@ -321,7 +319,7 @@ def show(job: Job, one: Run) -> None:
     else:
         for output in outputs:
             print(f"  {describe(output)}")
-        if text := hint(outputs, option("detector", ""), program):
+        if text := hint(outputs, program):
             print(f"  {text}")
     if args.png:
         boxes = [box for box in found or [] if isinstance(box, Box)]

@@ -15,12 +15,20 @@ from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate
 from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite.file import is_tflite
+from openkpu.words import option
 
-NEEDED = (
-    "a float model: compile, sim, predict, stream and quantise need samples of its inputs,"
-    " CALIBRATION=folder of pictures, x.npy or x.npz"
-)
-QUANTISED = "CALIBRATION is of a float model, this one is quantised already"
+
+def needed() -> str:
+    """What is said of a float model without samples."""
+    return (
+        "a float model: compile, sim, predict, stream and quantise need samples of its inputs,"
+        f" {option('calibration', 'folder of pictures, x.npy or x.npz')}"
+    )
+
+
+def quantised() -> str:
+    """What is said of samples for a model that needs none."""
+    return f"{option('calibration')} is of a float model, this one is quantised already"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,6 +23,7 @@ from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.calibration.runner import FloatRunner
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Conv, Dense, Graph, Host, Move, Node, Table, Tensor
+from openkpu.words import option
 
 USUAL = 32  # samples that are looked at, spread over those of the calibration
 POOR = 20.0  # dB: a layer that loses more than this names itself
@@ -282,13 +283,15 @@ def warnings(found: Precision) -> Iterator[str]:
         text = f"warning: layer {row.node!r} loses precision, {own:.1f} dB"
         if wide is not None and own is not None and wide - own >= GAIN:
             yield (
-                f"{text}: its weights are too coarse, WIDE={row.node} gives them 16 bits"
+                f"{text}: its weights are too coarse, {option('wide', row.node)} gives them 16 bits"
                 f" and it would have {wide:.1f} dB"
             )
         elif row.clipped * 1000 > row.values:
             share = 100 * row.clipped / row.values
-            yield f"{text}: {share:.1f} % of its values are cut off, METHOD=minmax keeps them"
+            keeps = f"{option('method', 'minmax')} keeps them"
+            yield f"{text}: {share:.1f} % of its values are cut off, {keeps}"
         elif row.rounding > row.own / 2:
-            yield f"{text}: few of its values are large, METHOD=percentile or entropy cuts those"
+            cuts = f"{option('method', 'percentile')} or entropy cuts those"
+            yield f"{text}: few of its values are large, {cuts}"
         else:
             yield f"{text}: the scale of what it reads is too coarse for it"

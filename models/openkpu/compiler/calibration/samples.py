@@ -19,6 +19,7 @@ from openkpu.compiler.calibration.net import Net, attribute
 from openkpu.compiler.data import TO_NCHW, TO_NHWC
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Tensor
+from openkpu.words import option
 
 NAMED = 4  # files that are passed over and stand in the line about them
 USUAL = 200  # samples, where nothing else is asked for
@@ -68,7 +69,8 @@ def read_samples(request: Request, taken: Taken) -> list[data.Values]:
         how = {"mean": request.mean, "scale": request.scale, "bgr": request.bgr}
         return [pictures.values_of(taken, one, **how)[0] for one in chosen]
     if request.mean is not None or request.scale is not None or request.bgr:
-        what = "MEAN, SCALE and BGR are of pictures, the calibration is an array"
+        names = f"{option('mean')}, {option('scale')} and {option('bgr')}"
+        what = f"{names} are of pictures, the calibration is an array"
         raise CompileError(f"{what}: expected a folder of pictures with them", where=str(path))
     return _spread(data.read_inputs(taken, path), most)
 

@@ -8,6 +8,7 @@ from typing import Any
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.calibration.scales import weights_axis
 from openkpu.compiler.errors import CompileError
+from openkpu.words import option
 
 SHOWN = 8  # layers that an error names
 
@@ -28,7 +29,9 @@ def named_layers(net: Net, wide: tuple[str, ...] | float, name: str) -> tuple[st
         more = f", and {len(weighted) - SHOWN} more" if len(weighted) > SHOWN else ""
         known = f"expected some of {', '.join(weighted[:SHOWN])}{more}"
         known = known if weighted else "and the model has no layer with weights"
-        raise CompileError(f"WIDE: {fault or f'no layer {word!r}'}, {known}", where=name)
+        raise CompileError(
+            f"{option('wide')}: {fault or f'no layer {word!r}'}, {known}", where=name
+        )
     return tuple(dict.fromkeys(wide))
 
 

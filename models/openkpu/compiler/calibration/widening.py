@@ -21,6 +21,7 @@ from openkpu.compiler.form.graph import Conv, Dense, Graph
 from openkpu.compiler.form.rarer import Deconv
 from openkpu.compiler.lowering.costs import UNABLE, lists_cycles
 from openkpu.configs import Config
+from openkpu.words import option
 
 LEAST_GAIN = 0.1  # dB of a layer below which it is not widened
 MOST_TRIALS = 24  # programs that are predicted
@@ -35,8 +36,8 @@ def within_budget(found: Calibrated, config: Config, one_list: bool = False) -> 
     percent = found.request.wide
     assert isinstance(percent, float), "a request with a budget"
     if config.weight_bits < 16:
-        what = f"WIDE: configuration {config.name} has weight_bits = 8, expected one with 16"
-        raise CompileError(what, where=found.name)
+        what = f"configuration {config.name} has weight_bits = 8, expected one with 16"
+        raise CompileError(f"{option('wide')}: {what}", where=found.name)
     before = _cycles(found.graph, (), config, one_list)
     limit, after, least = before * (1 + percent / 100), before, UNABLE
     chosen: tuple[str, ...] = ()
@@ -62,7 +63,7 @@ def within_budget(found: Calibrated, config: Config, one_list: bool = False) -> 
         elif gains:
             words = "no layer that gains can have weights of 16 bits"
     made = found.widened(chosen) if chosen else found
-    return dataclasses.replace(made, chosen=f"WIDE={percent:g}%: {words}")
+    return dataclasses.replace(made, chosen=f"{option('wide', f'{percent:g}%')}: {words}")
 
 
 def _cycles(graph: Graph, names: Iterable[str], config: Config, one_list: bool) -> int:

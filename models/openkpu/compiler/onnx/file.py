@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError
+from openkpu.words import option
 
 OPSETS = (7, 25)  # of ONNX's own domain; quantisation begins with 10
 READ = 11  # the first one that the handlers were written for; the package converts to it
@@ -290,7 +291,9 @@ def _inputs(
             )
             if not fits and len(values) == 1:
                 asked = "x".join(map(str, shape))
-                what = f"SHAPE={asked} does not fit input {value.name!r}, which is {words}"
+                what = (
+                    f"{option('shape', asked)} does not fit input {value.name!r}, which is {words}"
+                )
                 raise CompileError(what, where=name)
             if fits:
                 sizes, used = [n or int(m) for n, m in zip(sizes, shape, strict=True)], True
@@ -302,12 +305,13 @@ def _inputs(
             raise CompileError(what, where=name)
         if not all(sizes):
             hint = "x".join(str(n or "N") for n in sizes)
-            what = f"input {value.name!r} is {words}, a dynamic shape; SHAPE={hint} fixes it"
+            what = f"input {value.name!r} is {words}, a dynamic shape;"
+            what += f" {option('shape', hint)} fixes it"
             raise CompileError(what, where=name)
         found.append(RawInput(value.name, SHORT.get(dtype, dtype), tuple(sizes)))
     if not found:
         raise CompileError("the model has no input", where=name)
     if shape is not None and not used:
         asked = "x".join(map(str, shape))
-        raise CompileError(f"SHAPE={asked} fits none of the model's inputs", where=name)
+        raise CompileError(f"{option('shape', asked)} fits none of the model's inputs", where=name)
     return found

@@ -19,6 +19,7 @@ from openkpu import files
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
 from openkpu.compiler.tflite.spread import without_batches
+from openkpu.words import option
 
 MAGIC = b"TFL3"
 VERSION = 3
@@ -79,7 +80,9 @@ def _shaped(model: RawModel, shape: Sequence[int] | None, name: str) -> None:
     if any(t[1:] == tuple(shape[1:]) and shape[0] in (1, *t[:1]) for t in inputs):
         return
     asked, words = "x".join(map(str, shape)), ", ".join("x".join(map(str, t)) for t in inputs)
-    what = f"SHAPE={asked}, the model's input is {words}: sizes of a TFLite model are fixed"
+    what = (
+        f"{option('shape', asked)}, the model's input is {words}: sizes of a TFLite model are fixed"
+    )
     raise CompileError(f"{what}, only its batch may become 1", where=name)
 
 

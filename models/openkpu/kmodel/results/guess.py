@@ -27,6 +27,7 @@ from openkpu.kmodel.results.yolo import (
     decode_yolox,
     is_yolox,
 )
+from openkpu.words import option
 
 # the face detector of kendryte-standalone-demo, and the 20-class detector of darknet's tiny yolo
 FACE_ANCHORS = (
@@ -76,9 +77,9 @@ class Guess:
     what: str
     decode: Callable[[], list[Box]]
 
-    def note(self, option: str) -> str:
-        """The line that says so; ``option``: how the caller takes a side file."""
-        return f"{self.what} assumed; {option}side.json gives yours"
+    def note(self) -> str:
+        """The line that says so, and which option names a side file."""
+        return f"{self.what} assumed; {option('detector', 'side.json')} gives yours"
 
 
 def guess(

@@ -30,6 +30,7 @@ from openkpu.kmodel.results.yolo import (
     decode_region,
     decode_yolox,
 )
+from openkpu.words import option
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -151,13 +152,12 @@ def report(
     height: int,
     detector: AnyDetector | None = None,
     program: Program | None = None,
-    option: str = "DETECTOR=",
 ) -> Report:
     """Boxes, the best five classes, or nothing, by the outputs' shapes.
 
     ``width`` and ``height`` of the network's input.  Without a ``detector`` a known one is assumed
-    where ``program``, whose outputs these are, ends like it; the notes say so, and name ``option``,
-    the caller's option for a side file.  The first output counts where a single one is read.
+    where ``program``, whose outputs these are, ends like it; the notes say so, and name the
+    option for a side file.  The first output counts where a single one is read.
     """
     outputs = _maps(outputs, program)
     if isinstance(detector, PriorDetector):
@@ -168,7 +168,7 @@ def report(
         boxes, notes = decode_maps(outputs, detector, width, height)
         return Report("boxes", boxes, tuple(notes))
     if known := guess(outputs, width, height, program):
-        return Report("boxes", known.decode(), (known.note(option),))
+        return Report("boxes", known.decode(), (known.note(),))
     output = outputs[0] if outputs else np.zeros(0)
     if 2 <= output.size <= 4096 and output.size == max(output.shape):
         return Report("classes", top_classes(output))
@@ -197,20 +197,20 @@ def _anchors(places: npt.NDArray, scores: npt.NDArray) -> str | None:
 
 def hint(
     outputs: npt.NDArray | Sequence[npt.NDArray],
-    option: str = "DETECTOR=",
     program: Program | None = None,
 ) -> str | None:
     """A guess for tensors without a reader, and how to have them read; None: no guess.
 
-    ``option``: the caller's option for a side file; ``program``: whose outputs they are.
+    ``program``: whose outputs they are.
     """
     outputs = _maps(outputs, program)
+    side = option("detector", "side.json")
     maps = [o for o in outputs if o.ndim >= 3 and min(o.shape[-2:]) > 1 and o.shape[-3] > 5]
     alike = len(maps) == 2 and maps[0].shape[-3] == maps[1].shape[-3]
     if len(outputs) == 2 and not alike:
         for places, scores in (outputs, outputs[::-1]):
             if anchors := _anchors(places, scores):
-                return f"{anchors}: {option}side.json with strides, per_cell, keypoints and classes"
+                return f"{anchors}: {side} with strides, per_cell, keypoints and classes"
             count = places.size // 4
             if (
                 count > 1
@@ -219,7 +219,7 @@ def hint(
             ):
                 return (
                     f"perhaps boxes and scores of {count} priors and "
-                    f"{scores.size // count - 1} class(es): {option}side.json with priors, steps, "
+                    f"{scores.size // count - 1} class(es): {side} with priors, steps, "
                     "variances and classes makes boxes of them"
                 )
     if not maps:
@@ -233,6 +233,6 @@ def hint(
     return (
         f"{'maps' if more else 'a map'} of {channels} channels, {h} x {w}{others} cells, perhaps a "
         f"yolo {'v3' if more else 'v2'} detector (anchors x (5 + classes) = {split}): "
-        f"{option}side.json with its anchors{' by output' if more else ''} and classes makes boxes "
+        f"{side} with its anchors{' by output' if more else ''} and classes makes boxes "
         "of it"
     )

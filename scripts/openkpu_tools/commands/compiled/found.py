@@ -19,7 +19,7 @@ from openkpu.kmodel.results.results import (
     load_detector,
     report,
 )
-from openkpu_tools.command import option, writing
+from openkpu_tools.command import writing
 
 
 def detector_of(args: argparse.Namespace, program: Program) -> AnyDetector | None:
@@ -35,9 +35,7 @@ def detector_of(args: argparse.Namespace, program: Program) -> AnyDetector | Non
 def look(program: Program, values: Values, detector: AnyDetector | None) -> Report:
     """What the outputs of an inference mean; maps (1, C, H, W), as detectors are described."""
     _, _, height, width = program.inputs[0].shape
-    return report(
-        output_numbers(program, values), width, height, detector, None, option("detector", "")
-    )
+    return report(output_numbers(program, values), width, height, detector, None)
 
 
 def output_numbers(program: Program, values: Values) -> list[npt.NDArray]:
@@ -54,9 +52,7 @@ def boxes_of(
     lines = list(found.notes)
     if found.kind == "boxes":
         lines += [str(box) for box in boxes] or ["nothing found"]
-    elif text := hint(
-        [data.real(t, values[t.name]) for t in program.outputs], option("detector", "")
-    ):
+    elif text := hint([data.real(t, values[t.name]) for t in program.outputs]):
         lines.append(text)
     if args.png:
         with writing(args.png) as stream:
