@@ -377,56 +377,24 @@ module tb_top #(
   wire        weights_wait = WEIGHT_AHEAD != 0; // in rows of the AI RAM
   wire slow_beat = cycle[21];
 
-  // counters at the end of every layer
-`ifdef NETLIST
-  wire        layer_done = 1'b0; // a netlist has pins only
-`else
-  wire        layer_done = `DUT.u_control.layer_done & ~rst; // at power-up it may be anything
-`endif
+  // counters at the end of every layer; what a layer did (tb_layers). A netlist has pins only.
+  wire layer_done, device_busy;
+  wire [1:0] cnn_mode;
+  wire [`DESC_BITS:0] layer_ran;
+  wire [2:0] ring_ran;
   wire [31:0] perf_count;
 `ifdef NETLIST
-  assign perf_count = 32'd0;
+  assign {layer_done, device_busy, cnn_mode, layer_ran, ring_ran, perf_count} = {(`DESC_BITS+40){1'b0}};
 `else
+  tb_layers #(.WEIGHT_AHEAD(WEIGHT_AHEAD)) u_layers (
+    .clk(clk), .rst(rst), .layer_done(layer_done), .device_busy(device_busy), .cnn_mode(cnn_mode),
+    .layer_ran(layer_ran), .ring_ran(ring_ran)
+  );
   tb_perf #(.N_Y(N_Y), .N_Z(N_Z), .PERF(PERF), .RECORDS(RECORDS)) u_perf (
     .clk(clk), .layer_done(layer_done === 1'b1), .forget(bd_go && bd_cmd == 4'd6),
     .dump(bd_go && bd_cmd == 4'd5), .count(perf_count)
   );
 `endif
-
-  // for the functional coverage: {from a task list, descriptor} of the layer that ended last
-  reg [`DESC_BITS:0] layer_ran = {(`DESC_BITS+1){1'b0}};
-`ifdef NETLIST
-  wire [1:0] cnn_mode    = 2'd0;
-  wire       device_busy = 1'b0;
-`else
-  wire [1:0] cnn_mode    = `DUT.u_host.u_regs.u_ai.u_inference.mode;
-  wire       device_busy = `DUT.u_control.busy;
-  always @(posedge clk)
-    layer_ran <= (layer_done === 1'b1) ? {`DUT.u_control.list_mode, `DUT.desc} : layer_ran;
-`endif
-
-  // what weights that wait did until that layer ended, from the end of the one before on: {the rows were
-  // full, words came around their end, there were any}
-  wire [2:0] ring_now;
-  reg  [2:0] ring_ways = 3'd0, ring_ran = 3'd0;
-`ifdef NETLIST
-  assign ring_now = 3'd0;
-`else
-  generate
-    if (WEIGHT_AHEAD != 0) begin : g_ring
-      wire over = `DUT.u_cache.g_ahead.u_ring.write_over;
-      wire last = `DUT.u_cache.g_ahead.u_ring.put == `DUT.u_cache.g_ahead.u_ring.last_word;
-      wire full = `DUT.u_cache.g_ahead.u_ring.store && `DUT.u_cache.g_ahead.u_ring.full;
-      assign ring_now = {full === 1'b1, (over && last) === 1'b1, over === 1'b1};
-    end else begin : g_no_ring
-      assign ring_now = 3'd0;
-    end
-  endgenerate
-`endif
-  always @(posedge clk) begin
-    ring_ran  <= (layer_done === 1'b1) ? ring_ways | ring_now : ring_ran;
-    ring_ways <= (layer_done === 1'b1) ? 3'd0 : ring_ways | ring_now;
-  end
 
 `ifdef VERILATOR
   // to write megabytes as text and to read them takes longer than most jobs
