@@ -32,6 +32,15 @@ def test_hostile(sim: str, module: str) -> None:
     bench(sim, module)
 
 
+@pytest.mark.tier(nightly=["icarus-*"], check=["verilator-nano_fp16"])
+@pytest.mark.parametrize("config", ["nano_fp16", "medium"])
+@pytest.mark.parametrize("sim", SIMS)
+def test_reset_of_a_layer(sim: str, config: str) -> None:
+    """A soft reset in any cycle, with the narrow and with the wide write-back."""
+    params = launch.parameters(configs.load_config(config))
+    launch.run_device(sim, "tb.device.hostile.reset_tests", params)
+
+
 # weights wait in the AI RAM
 WAITS = dataclasses.replace(
     configs.load_config("nano"), wbuf_rows=64, look_ahead=16, weight_ahead=1
