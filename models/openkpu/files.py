@@ -108,7 +108,10 @@ def read_array(path: str | Path, error: type[Exception]) -> npt.NDArray:
         try:
             from numpy.lib import format  # commands that lack numpy say so
 
-            return format.read_array(stream, allow_pickle=False)
+            found = format.read_array(stream, allow_pickle=False)
+            if stream.read(1):
+                raise ValueError("it goes on behind its array")
+            return found
         except OSError as err:
             raise error(f"{path}: {err.strerror or err}") from None
         except (ValueError, EOFError, MemoryError, OverflowError, SyntaxError, TypeError) as err:

@@ -271,15 +271,27 @@ def test_reads_are_a_word_a_cycle() -> None:
 def test_a_map_goes_before_reads() -> None:
     """Reads use the cycles that the map leaves: a quarter of them, then all."""
     bus = Bus()
-    assert bus.ahead(100, 400, 300) == 500
+    assert bus.ahead(100, 400, 300).end == 500
     assert bus.read(50, 50) == 100 and bus.read(0, 50) == 300 and bus.read(0, 60) == 510
 
 
 def test_tables_go_behind_a_map_and_before_reads() -> None:
     bus = Bus()
     bus.ahead(0, 100, 100)
-    assert bus.ahead(10, 20, 20, table=True) == 120
+    assert bus.ahead(10, 20, 20, table=True).end == 120
     assert bus.read(0, 10) == 130
+
+
+def test_a_layer_takes_turns_with_its_map() -> None:
+    """One for one up to the layer's last read, list words of the next layer among them; the map
+    ends so much later. Afterwards, when the turns are over, the map goes first again."""
+    bus = Bus()
+    load = bus.ahead(100, 300, 300, layer=0)
+    assert bus.read(100, 20) == 140 and load.end == 420  # of the list
+    assert bus.read(100, 30, 0) == 200 and load.end == 450
+    bus.complete = 1
+    assert bus.read(200, 10) == 220 and load.end == 460  # within TURNS_AGAIN
+    assert bus.read(300, 10) == 470 and load.end == 460
 
 
 def test_a_store_waits_for_what_goes_before() -> None:
@@ -319,7 +331,7 @@ def test_what_was_read_too_early_is_late_afterwards() -> None:
     """A map that was requested in the past: later reads wait for the words that it moved."""
     bus = Bus()
     bus.read(0, 1000)
-    assert bus.ahead(900, 100, 100) == 1000
+    assert bus.ahead(900, 100, 100).end == 1000
     assert bus.read(0, 10) == 1110
 
 

@@ -405,4 +405,4 @@ def test_command_says_one_line_and_status_2(
     names = {**models, "tmp": tmp_path, "photo": photo}
     assert main([a.format(**names) for a in arguments]) == 2
     out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1 and err.startswith("kmodel: ") and text in err
+    assert out == "" and err.count("\n") == 1 and err.startswith("error: ") and text in err

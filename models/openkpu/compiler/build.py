@@ -119,7 +119,8 @@ class Builder:
                 node = self.left[0]
                 raise self._refuse(node, "it waits for a tensor that nothing computes")
         if not any(isinstance(part, DevicePart) for part in self.parts):
-            raise CompileError("no node for the device", where=self.graph.name)
+            what = "no node for the device, expected a convolution or another operator of maps"
+            raise CompileError(what, where=self.graph.name)
         rows = [self._row(node) for node in self.graph.nodes]
         return Program(self.graph, self.parts, self.reports, self.config.name, rows=rows)
 

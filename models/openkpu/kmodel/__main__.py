@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
             lines += more
         _print(options.json, info, lines)
     except KmodelError as err:
-        print(f"kmodel: {err}", file=sys.stderr)
+        print(f"error: {err}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

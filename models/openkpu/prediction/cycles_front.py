@@ -9,6 +9,7 @@ A resource without a known release time is released only after the array has its
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterator, Sequence
 
@@ -69,16 +70,28 @@ def _steps(shape: Shape) -> int:
     return STEPS + more + (STEPS_TWO if two else 0) + blocks
 
 
+@dataclasses.dataclass
+class Load:
+    """A map or table that comes with priority over the reads: cycles, share of the bus."""
+
+    first: float
+    end: float
+    share: float
+    layer: int | None = None  # the layer whose reads, and all before them, take turns with its map
+    lost: float = 0.0  # cycles by which such turns have delayed the end
+
+
 class Bus:
     """Occupation of the bus: reads in their order, at ``now``; maps that come, maps that leave."""
 
     def __init__(self) -> None:
         self.now = 0.0  # the next word of the reads, at the earliest
-        # maps and tables that come: from, to, share; the layer that takes turns with its map
-        self.loads: list[tuple[float, float, float, int | None]] = []
+        self.loads: list[Load] = []  # maps and tables that come
         self.busy = 0.0  # ... since when there is one in each cycle
         self.ends = [0.0, 0.0]  # ... of maps, of tables
-        self.turns_end = 0.0  # reads of other layers have turns with such a map up to there
+        self.complete = 0  # layers whose reads are all out
+        # after that, reads have turns with a layer's own map up to there
+        self.turns_end = 0.0
         self.store_end = 0.0  # a map that leaves has its turns up to there
         self.store_share = 1.0  # ... of the bus, without other requests
 
@@ -86,31 +99,40 @@ class Bus:
         """Words that are due in a cycle, of a layer's weights: the cycle after the last one."""
         now = max(self.now, ready)
         self.busy = now if ready > self.now else self.busy
-        self.loads = [load for load in self.loads if load[1] > now]
+        self.loads = [load for load in self.loads if load.end > now]
         if now < self.store_end:  # one burst of each
             turns = min(words, self.store_end - now)
             self.store_end += turns * max(0.0, 2 * self.store_share - 1)
             words += turns / max(0.5, 1 - self.store_share) - turns
-        self.now = self._beside(now, words, layer)
-        if layer is not None and any(load[3] == layer for load in self.loads):
+        self.now = self._beside(now, words)
+        if layer is not None and any(load.layer == layer for load in self.loads):
             self.turns_end = self.now + TURNS_AGAIN
         return self.now
 
-    def _beside(self, now: float, words: float, layer: int | None = None) -> float:
-        """The cycle after so many words of a layer, beside the maps that come."""
-        while edges := [at for load in self.loads for at in load[:2] if at > now]:
-            left = 1 - sum(
-                min(share, TURNS)
-                if turns is not None and (turns == layer or now < self.turns_end)
-                else share
-                for first, end, share, turns in self.loads
-                if first <= now < end
-            )
-            room = max(0, left) * (min(edges) - now)
-            if room >= words:
-                return now + words / left if words else now
-            words, now = words - room, min(edges)
+    def _beside(self, now: float, words: float) -> float:
+        """The cycle after so many words, beside the maps that come. What is read before the last
+        read of a layer has turns with this layer's map: the layer lacks what is behind it."""
+        while edges := [at for load in self.loads for at in (load.first, load.end) if at > now]:
+            at_work = [load for load in self.loads if load.first <= now < load.end]
+            turns = [load for load in at_work if self._by_turns(load, now)]
+            left = max(0, 1 - sum(TURNS if load in turns else load.share for load in at_work))
+            cycles = min(edges) - now
+            if left * cycles >= words:
+                cycles = words / left if words else 0
+            for load in turns:
+                lost = cycles * min(left, load.share - TURNS) / load.share
+                load.end, load.lost = load.end + lost, load.lost + lost
+                self.ends[0] = max(self.ends[0], load.end)
+            words, now = words - left * cycles, now + cycles
+            if words <= 0:
+                return now
         return now + words
+
+    def _by_turns(self, load: Load, now: float) -> bool:
+        """Whether reads have turns with a map that would use more of the bus."""
+        if load.layer is None or load.share <= TURNS:
+            return False
+        return load.layer >= self.complete or now < self.turns_end
 
     def store(self, at: float, cycles: float, words: float) -> None:
         """A part of a map that leaves from a cycle on, within so many cycles."""
@@ -128,17 +150,17 @@ class Bus:
         *,
         table: bool = False,
         layer: int | None = None,
-    ) -> float:
-        """Words with priority over the reads, within so many cycles: the cycle after the last one.
-        A ``table`` follows a map; of a ``layer`` that takes turns with its map, one of them."""
+    ) -> Load:
+        """Words with priority over the reads, within so many cycles. A ``table`` follows a map;
+        ``layer`` takes turns with its map."""
         first, share = max(first, self.ends[table]), words / cycles
-        if table and (delay := self._beside(first, words, layer) - first - words) > 0:
-            first += delay
+        if table:
+            first = max(first, self._beside(first, words) - words)
         end = self.ends[table] = first + cycles
         if self.now > first:  # what was read too early
             self.now += min(1, (self.now - first) / cycles) * words
-        self.loads.append((first, end, share, None if table else layer))
-        return end
+        self.loads.append(load := Load(first, end, share, layer))
+        return load
 
 
 class Front:
@@ -247,8 +269,10 @@ class Front:
         size = LIST_BYTES / self.config.bus_bytes
         cycles = max(WORDS, size) + size / LIST_BURST
         if place:
-            if self.loading and self.bus.now >= given:  # other bursts go between
-                cycles += max(0, size - LIST_DEPTH) * 2
+            # bursts of the layer before go between, once the FIFO is full
+            others = sum(self.reads(number - 1)) / self.config.bus_bytes - 2 * LIST_DEPTH
+            if (self.loading and self.bus.now >= given) or given < self.decoded[-1] + others:
+                cycles += max(0, min(others, 2 * (size - LIST_DEPTH)))
             self.bus.read(given, size)
             return given + cycles, cycles / WORDS
         asked = self.collects[-1] + LIST_AGAIN if inference else LIST_START
@@ -281,7 +305,7 @@ class Front:
         weights = self.reads(number)[0] / word
         behind = max(0, int(words) - self.config.bias_fifo_depth)
         cycles = words + min(BURST_WORDS * ceil_div(behind, 2 * BURST_WORDS), weights)
-        end = self.bus.ahead(ready + ISSUE, cycles, words, table=True, layer=number) + ARRIVES
+        end = self.bus.ahead(ready + ISSUE, cycles, words, table=True).end + ARRIVES
         rate = max(1.0, BN_BYTES / word * cycles / words)  # cycles of a channel
         first = max(end - rate * count, ready + ISSUE + ARRIVES + ACT_BYTES // BN_BYTES)
         self.tables.append(first)
@@ -292,8 +316,7 @@ class Front:
         """Rows of weights of a layer, a channel or a row at a time."""
         config, arg, word = self.config, shape.arg, self.config.bus_bytes
         if shape.mode == POOL or self._reuses(number):
-            self.read_out.append(self.bus.now)
-            self.loading = False
+            self._all_out()
             return
         ready = decoded + ISSUE + 1
         load = given + 2
@@ -342,8 +365,14 @@ class Front:
                 self.rows += [load - 1 - step * left for left in reversed(range(span))]
             yield False
         self.loaded_params += shape.param_rows
-        self.load_free, self.loading = load + LOADED, False
+        self.load_free = load + LOADED
+        self._all_out()
+
+    def _all_out(self) -> None:
+        """The last read of a layer is out."""
+        self.loading = False
         self.read_out.append(self.bus.now)
+        self.bus.complete = len(self.read_out)
 
     def _reuses(self, layer: int) -> bool:
         """Weights and parameters of a layer are there from the inference before."""
@@ -363,17 +392,6 @@ class Front:
         waited = self.reads(layer)[0] if self.waiting and layer else 0
         words = ceil_div(waited, self.config.path_bytes)
         return max(0, fill + words - cycles) if words else 0
-
-    def missing(self, layer: int) -> float:
-        """Words of weights and tables of the layer at work, or of one behind it, that the bus has
-        not brought so far."""
-        if len(self.read_out) > layer:
-            return 0
-        weights, tables = self.reads(layer)
-        rows, place = self.shapes[layer].weight_rows, len(self.pops)
-        known = max(0, len(self.rows) - self.first_row) if layer == place else 0
-        tables *= int(len(self.tables) <= self.first_table or layer != place)
-        return (weights * (1 - min(1, known / max(1, rows))) + tables) / self.config.bus_bytes
 
     def head(self, layer: int) -> int:
         """Cycle in which a layer is at the head of the queue."""

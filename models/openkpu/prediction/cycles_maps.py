@@ -74,24 +74,22 @@ class Coming:
         cycles = max(line * layout.channels * layout.height, words)
         if front.tables:  # not before the first reads of a run
             front.advance(at)
-        # takes turns with tables and weights of its layer, of the first block of them
-        turns = min(words, front.missing(number) / shape.on.block) if self.band else 0
-        self.slow, owner = turns * cycles / words, number if self.band else None
-        begin = float(at)
-        if turns:
-            begin = front.bus.ahead(at, 2 * self.slow, turns, layer=owner)
-        rest = words - turns
-        if rest:
-            begin = front.bus.ahead(begin, cycles - self.slow, rest, layer=owner)
-        self.end = int(begin)
-        self.end += ARRIVES - 1
-        self.first, self.cycles = self.end - cycles - self.slow, cycles
+        # in bands it takes turns with the reads of its layer
+        owner = number if self.band else None
+        self.front, self.load = front, front.bus.ahead(at, cycles, words, layer=owner)
+        self.first, self.cycles = self.end - cycles, cycles
+
+    @property
+    def end(self) -> int:
+        """Cycle in which the last word was written, with the turns so far."""
+        return int(self.load.end) + ARRIVES - 1
 
     def line(self, number: int) -> int:
         """Cycle in which the band with a line was written."""
         lines = min(self.height, (number // self.band + 1) * self.band)
-        done = self.cycles * lines / self.height
-        return int(self.first + done + min(done, self.slow))
+        done = self.first + self.cycles * lines / self.height
+        self.front.advance(done + self.load.lost)
+        return int(min(done + self.load.lost, 2 * done - self.first))
 
 
 class Leaving:
