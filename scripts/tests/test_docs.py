@@ -318,7 +318,9 @@ def test_memory_map() -> None:
     wide = [name for name in OFFSETS if name.startswith("PERF_") or name.islower()]
     ends = {}
     for name, offset in OFFSETS.items():
-        (place,) = (r for r in ranges if r[0] <= offset <= r[1])
+        places = [r for r in ranges if r[0] <= offset <= r[1]]
+        assert len(places) == 1, f"{name} at {offset:#x} is in {len(places)} ranges of the table"
+        (place,) = places
         last = offset + (7 if name in wide else 3)
         assert last <= place[1], name
         ends[place] = max(ends.get(place, 0), last)

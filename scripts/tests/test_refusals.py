@@ -48,6 +48,12 @@ ARRAYS = {
 # that is quantised, that is float. Of commands with commas between them each says it.
 TABLE = """
 sim --golden --model m.kmodel | --model without --image, expected a picture
+sim --golden=1 | --golden='1': expected no value
+sim --golden --matmull a.npy b.npy | unknown option --matmull, did you mean --matmul?
+sim --golden --xyzzy | unknown option --xyzzy, openkpu sim --help lists those there are
+sim --golden --matmul behind.npy a.npy | behind.npy: not a complete .npy file: it goes on behind its array
+quantise {F} --wide=-5% | --wide='-5': expected a number from 0 to 1000 in front of %
+quantise {F} --wide 1e9% | --wide='1e9': expected a number from 0 to 1000 in front of %
 sim --golden --image p.png | --image without --model, expected a model
 sim --golden --layers 0-1 | --layers without --model
 sim --golden --rounding v01 | --rounding without --model
@@ -210,7 +216,7 @@ predict --model two.kfpkg:five.kmodel --numbering=x | expected a release of nnca
 stream --input i.npy | --input without --network
 stream --input= | --input='': expected a name
 stream --report /proc/x.json | /proc/x.json
-stalls | no report, expected it
+stalls | no report, expected it: a JSON file that a run has written
 stalls r.json | r.json: not a report that --report has written: no 'config' in it
 stalls list.json | list.json: not a report that --report has written: a part is of another type
 stalls deep.json | deep.json: not a JSON file: its parts are nested too deeply
@@ -283,9 +289,9 @@ synth --check --json=x.json | --check and --report together: nothing is mapped
 synth --json /proc/x.json | /proc/x.json
 synth all nano | all nano: all is every configuration, expected it alone
 synth --check nano nano | nano nano: nano is given twice, expected once
-synth-check --report=x.json | unrecognized arguments: --report=x.json
-waves --golden | unrecognized arguments: --golden
-waves --waves | unrecognized arguments: --waves
+synth-check --report=x.json | unknown option --report
+waves --golden | unknown option --golden
+waves --waves | unknown option --waves
 synth nanoo | 'nanoo', expected one of nano, compact
 fpga --map-only --route | --map and --route together
 fpga --map-only --place-only | --map and --place together
@@ -386,6 +392,7 @@ def folder(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(place / "objects.npy", np.array([[{}]], object))
     for name, array in ARRAYS.items():
         np.save(place / f"{name}.npy", array)
+    (place / "behind.npy").write_bytes((place / "a.npy").read_bytes() + b"!")
     return place
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import digits, terminal
+from openkpu.checkout import IN_CHECKOUT
 from openkpu.digits import float_model
 from openkpu_tools import report
 from openkpu_tools.command import writing
@@ -57,8 +58,11 @@ def run(args: argparse.Namespace) -> bool:
         with writing(args.png) as stream:
             picture.save(stream, "PNG")
         print(f"picture: {args.png}")
-    print("\nnext:  make sim SIM=verilator CONFIG=k210        more digits, on 576 multipliers")
-    print("       make predict CONFIG=nano MATMUL=64x64x64  cycles without a simulator")
+    if IN_CHECKOUT:
+        print("\nnext:  make sim SIM=verilator CONFIG=k210        more digits, on 576 multipliers")
+        print("       make predict CONFIG=nano MATMUL=64x64x64  cycles without a simulator")
+    else:
+        print("\nnext:  openkpu predict --config nano --matmul 64x64x64   cycles of a product")
     return good
 
 
