@@ -399,6 +399,28 @@ def test_refusal_names_the_layer(
     assert on(m.done(*make(m)), rows + rows // 4).layers
 
 
+def dilated_sum(m: Maker) -> list[Tensor]:
+    """Far taps in front of a sum and a stride: what a chain needs is hard to estimate."""
+    x = m.conv(m.input(1, 3, 23, 37), 6, (3, 3), dilation=(8, 8))
+    y = m.conv(x, 6, (3, 3), dilation=(3, 3), groups=6)
+    return [m.conv(m.both("add", x, y, scale=0.1), 5, (3, 3), (2, 2), dilation=(2, 2))]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("rows", [276, 242, 235, 230, 219, 207, 153])
+def test_more_rows_are_never_too_few(rows: int) -> None:
+    """153 rows hold the network in bands, and so does every larger AI RAM."""
+    m = Maker(47)
+    graph = m.done(*dilated_sum(m))
+    inputs = values(graph)
+    got, expected = (
+        run.run_program(on(graph, rows, "small"), inputs),
+        reference.evaluate(graph, inputs),
+    )
+    for name in graph.outputs:
+        assert np.array_equal(got[name], expected[name]), name
+
+
 @pytest.mark.check
 def test_mobilenet() -> None:
     """A small MobileNetV2 on half of the AI RAM, as on 2 MiB."""

@@ -23,14 +23,18 @@ ATTEMPTS = 60  # plans that are tried, each with what chains of the one before n
 ROOM = MOST_LAYERS - 23  # layers of a list that is planned as one of several
 LEAST = 8  # rows more at least
 FINEST = 7  # counts of bands passed over, at most about
+# of the AI RAM's rows that a plan may use: the rows of a chain are an estimate, and a plan for fewer
+# may be one that can be placed
+SHARES = (1, 31 / 32, 15 / 16, 7 / 8, 13 / 16, 3 / 4, 5 / 8, 1 / 2)
 
 
 class TooLarge(Unable):
-    """A layer whose maps do not fit, in bands neither."""
+    """A layer whose maps do not fit, in bands neither; ``tight``: no plan was found, though each
+    layer by itself would fit."""
 
-    def __init__(self, node: str, text: str) -> None:
+    def __init__(self, node: str, text: str, *, tight: bool = False) -> None:
         super().__init__(text)
-        self.node = node
+        self.node, self.tight = node, tight
 
 
 class TooLong(TooLarge):
@@ -84,7 +88,24 @@ def _banded(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
     ordered = [(n, spec) for n, spec in ordered if n not in brings]
     old = [number for number, _ in ordered]
     layers = Layers([spec for _, spec in ordered], {old.index(n) for n in wanted}, staged)
-    planner = Planner(layers, config, config.ai_ram_rows)
+    first: TooLarge | None = None
+    for share in SHARES:
+        planner = Planner(layers, config, int(share * config.ai_ram_rows))
+        try:
+            return _planned(planner, old, wanted)
+        except TooLong:
+            raise
+        except TooLarge as error:
+            first = first or error
+        if not first.tight:
+            break
+    assert first is not None
+    raise first
+
+
+def _planned(planner: Planner, old: list[int], wanted: set[int]) -> Banded:
+    """The layers in bands, as a planner finds them; ``old`` has their numbers."""
+    layers, config = planner.layers, planner.config
     plan: BandPlan | int = 0
     over: dict[Chain, int] = {}  # rows of chains in a plan beyond the AI RAM's
     for _ in range(ATTEMPTS):
@@ -127,9 +148,10 @@ def _refusal(planner: Planner, reached: int, over: dict[Chain, int]) -> TooLarge
     ``reached``: the first layer that no chain held, or -1; ``over``: rows that chains of the last
     plan needed beyond the available ones.
     """
-    layers, config, have = planner.layers, planner.config, planner.ram_rows
+    layers, config, have = planner.layers, planner.config, planner.config.ai_ram_rows
     alone = [planner.least(n) for n in range(len(layers.specs))]
     number = max(range(len(alone)), key=lambda n: alone[n])
+    tight = alone[number] <= have
     if (need := alone[number]) > have:
         why = "and a band of one line does not fit either"
         if not layers.bandable(number):
@@ -147,4 +169,5 @@ def _refusal(planner: Planner, reached: int, over: dict[Chain, int]) -> TooLarge
         f"its maps take {need * ROW_BYTES:,} bytes, the AI RAM of configuration {config.name} has"
         f" {have * ROW_BYTES:,}, {why}: expected a configuration with ai_ram_rows of {need:,} or"
         f" more, not {have:,}, or a smaller input",
+        tight=tight,
     )
