@@ -23,8 +23,8 @@ from scripts.tests.conftest import VECTOR
 from scripts.tests.test_page_commands import PAGES, shown
 
 SHARED = Path(os.environ.get("OPENKPU_SHARED", ROOT.parent / "shared")) / "real"
-RUN = {"compile", "export", "judge", "kmodel", "predict", "quantise", "register-formats", "sim"}
-RUN |= {"stalls", "stream", "vectors", "configs", "silicon", "help"}
+RUN = {"compile", "export", "judge", "predict", "quantise", "sim"}
+RUN |= {"stalls", "stream", "configs", "silicon", "help"}
 STEPS = {words.split()[0] for _, words, _ in nightly.steps()} | {"test", "check"}
 ELSEWHERE = {
     "asic": "test_asic.py",
@@ -41,11 +41,13 @@ ELSEWHERE = {
     "fields": "test_page_commands.py",
     "gates": "test_gates.py",
     "integration": "test_integration_files.py",
+    "kmodel": "../../models/tests/test_kmodel_results.py",
     "lint": "test_lint.py",
     "nightly": "test_nightly.py",
     "page": "test_page.py",
     "page-tables": "test_page_tables.py",
     "power": "test_gates.py",
+    "register-formats": "test_integration_files.py",
     "registers": "test_page_commands.py",
     "reports": "test_reports_command.py",
     "setup": "test_setup.py",
@@ -55,10 +57,12 @@ ELSEWHERE = {
     "synth-check": "test_comb_paths.py",
     "testplan": "test_testplan.py",
     "timings": "test_timings.py",
+    "vectors": "test_make_vectors.py",
 }
 # published models beside the checkout, and the picture that a page uses with one
 PUBLISHED = {"yolox_nano_224_v5.kmodel", "face_detect_v3_8bit.kmodel"}
-SLOW = {"k210", "1000"}  # words of command lines that only the whole tests run
+# words of lines that only the whole tests run: large builds, many images, many published models
+SLOW = {"k210", "1000", "nano_fpga", "file.json", "--table", "--floats"}
 
 
 def shown_commands() -> list[tuple[bool, tuple[str, ...]]]:
@@ -72,8 +76,8 @@ def shown_commands() -> list[tuple[bool, tuple[str, ...]]]:
 def whole(by_make: bool, words: tuple[str, ...]) -> bool:
     """A line to be run as it is: no placeholder, and more than a name where that stands for all."""
     name, *rest = words
-    open_ended = any(word.endswith("=") or word.isupper() for word in rest)
-    needs = name not in ("configs", "silicon", "help", "vectors") and not rest
+    open_ended = any(word.endswith("=") or word.isalpha() & word.isupper() for word in rest)
+    needs = name not in ("configs", "silicon", "help") and not rest
     return name in RUN and not open_ended and not needs
 
 
@@ -114,12 +118,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
         made = ["compile", str(tmp_path / "net.tflite"), "--config", "small"]
         assert registry.dispatch([*made, "-o", str(tmp_path / "net.okpu")]) == 0
     shape = (6, 3, 16, 16) if calibrated else (2, 8, 8, 1)
-    if "quantise" in words:  # of a quantised model: its own input
-        shape = (6, 8, 8, 1)
+    if "quantise" in words:
+        from models.tests.single_operators import SHAPE
+        from models.tests.test_float_tflite import model
+
+        (tmp_path / "net.tflite").write_bytes(model("conv3x3", "float32"))
+        shape = (6, *SHAPE[2:], SHAPE[1])  # TFLite has the channels last
     array = rng.normal(0, 1, shape).astype(np.float32)
     np.save(tmp_path / "x.npy", array)
     np.save(tmp_path / "y.npy", array)
-    np.savez(tmp_path / "x.npz", **{"input": array})
+    np.savez(tmp_path / "x.npz", x=array)
     (tmp_path / "photos").mkdir()
     for number in range(4):
         pixels = rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)
@@ -129,7 +137,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
     np.save(tmp_path / "a.npy", np.ones((3, 5), kind))
     np.save(tmp_path / "b.npy", np.ones((5, 4), kind))
     digits.load_network().save(tmp_path / "net.npz")
-    np.save(tmp_path / "maps.npy", digits.load_data()[1].pixels[:20])
+    np.save(tmp_path / "maps.npy", digits.load_data()[1].pixels[: 20 if "stream" in words else 1])
     shutil.copy(VECTOR, tmp_path / "file.npz")
     (tmp_path / "folder").mkdir()
     shutil.copy(VECTOR, tmp_path / "folder")
