@@ -30,7 +30,10 @@ SHARED = (  # patterns of files
     "scripts/bin/*",
 )
 
-LEFT_OUT = ("formal", "proofs", "soc", "soc_job")  # flows of a checkout
+# modules that work on a checkout
+FLOWS = ("board", "formal", "proofs", "soc", "soc_job")
+LEFT_OUT = [f"openkpu_tools/flows/{name}.py" for name in FLOWS]
+LEFT_OUT += ["openkpu_tb/claims/run_claims.py", "openkpu_tb/plan/plan.py"]
 
 
 class BuildWithShare(build_py):
@@ -49,7 +52,7 @@ class BuildWithShare(build_py):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)
         for name in LEFT_OUT:
-            (Path(self.build_lib) / "openkpu_tools" / "flows" / f"{name}.py").unlink()
+            (Path(self.build_lib) / name).unlink()
 
 
 setup(cmdclass={"build_py": BuildWithShare})

@@ -10,6 +10,8 @@ root=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd -P)
 }
 # flags that a caller exports for programs of its own would reach the makefiles of Verilator's builds
 unset CFLAGS CPPFLAGS CXXFLAGS LDFLAGS LDLIBS OPT OPT_FAST OPT_GLOBAL OPT_SLOW
+# and these would choose other tests
+unset PYTEST_ADDOPTS PYTEST_PLUGINS
 PATH=$root/scripts/bin:$venv/bin:$PATH
 export PATH PYTHONPATH
 # Packages are installed without compiled code, and a run of the tests starts hundreds of interpreters, each of which

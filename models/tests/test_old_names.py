@@ -46,7 +46,7 @@ def test_old_name(name: str) -> None:
         )
     spec = importlib.import_module(today).__spec__
     sys.modules.pop(old, None)
-    with pytest.warns(DeprecationWarning, match=rf"{old} is {today} since 0.3.0"):
+    with pytest.warns(FutureWarning, match=rf"{old} is {today} since 0.3.0"):
         module = importlib.import_module(old)
     assert module is importlib.import_module(today)
     assert module.__name__ == today and module.__spec__ is spec
@@ -109,4 +109,4 @@ def test_statement() -> None:
         check=True,
     )
     assert said.stdout.strip() == golden.__name__
-    assert "<string>:1: DeprecationWarning: openkpu.models.golden" in said.stderr
+    assert "<string>:1: FutureWarning: openkpu.models.golden" in said.stderr

@@ -136,7 +136,7 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f"no {names}, expected {them}: {texts}")
         if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
             known = [word for a in self._actions for word in a.option_strings]
-            hint = near(unknown[1], known, f"openkpu {self.prog} --help lists those there are")
+            hint = near(unknown[1], known, f"{self.prog} --help lists those there are")
             raise UsageError(f"unknown option {unknown[1]}, {hint}")
         raise UsageError(message)
 

@@ -32,7 +32,9 @@ class Entry:
 
     def parser(self) -> Parser:
         """Of its command line."""
-        parser = Parser(prog=self.name, description=f"{self.text[0].upper()}{self.text[1:]}.")
+        parser = Parser(
+            prog=f"openkpu {self.name}", description=f"{self.text[0].upper()}{self.text[1:]}."
+        )
         self.options(parser)
         return parser
 

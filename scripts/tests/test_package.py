@@ -159,7 +159,9 @@ def test_content(wheel: Path) -> None:
         assert {f"openkpu/share/{f.relative_to(ROOT)}" for f in sources} <= names
     roots = {"openkpu": "models", "openkpu_tb": "tb", "openkpu_tools": "scripts"}
     left = {f"openkpu_tools/{room}" for room in OF_A_CHECKOUT}
-    flows = {f"openkpu_tools/flows/{name}.py" for name in ("formal", "proofs", "soc", "soc_job")}
+    flows = {"openkpu_tb/claims/run_claims.py", "openkpu_tb/plan/plan.py"}
+    for name in ("board", "formal", "proofs", "soc", "soc_job"):
+        flows.add(f"openkpu_tools/flows/{name}.py")
     for package, root in roots.items():
         modules = {str(f.relative_to(ROOT / root)) for f in (ROOT / root / package).rglob("*.py")}
         there = {name for name in modules if "/".join(name.split("/")[:2]) not in left} - flows
@@ -169,6 +171,30 @@ def test_content(wheel: Path) -> None:
         assert (f"{module}.py" in names) != each.checkout or name == "waves", name
     assert not [name for name in names if "/tests/" in name or "/test_" in name]
     assert not [name for name in names if "stale" in name or "__pycache__" in name]
+
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+bad = []
+for root in ("openkpu", "openkpu_tb", "openkpu_tools"):
+    package = importlib.import_module(root)
+    for found in pkgutil.walk_packages(package.__path__, root + "."):
+        if found.name.endswith("__main__"):
+            continue
+        try:
+            importlib.import_module(found.name)
+        except ModuleNotFoundError as error:
+            if error.name.partition(".")[0] in ("openkpu", "openkpu_tb", "openkpu_tools"):
+                bad.append(f"{found.name}: {error}")
+        except Exception as error:
+            bad.append(f"{found.name}: {error!r}")
+print(*bad, sep=chr(10))
+"""
+
+
+def test_every_module_imports(installed: Path, tmp_path: Path) -> None:
+    """In an installed package, with the extras that are there."""
+    assert python(IMPORT_ALL, tmp_path, installed, site=True).split() == []
 
 
 def test_golden_model(installed: Path, numpy_only: Path, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ FOR_IMAGES = ("image", "bgr", "scale", "bias", "detector", "png")
 
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0, or 2 with one line on stderr for bad input."""
-    parser = Parser(prog="python -m openkpu.kmodel", description=__doc__)
+    parser = Parser(prog="openkpu kmodel", description=__doc__)
     kmodel_options.add_kmodel_options(parser)
     any_text()
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that modules had before 0.3.0: ``openkpu.models.golden`` is ``openkpu.layer.golden``.
 
-They go with the next release. An import by an old name gives a DeprecationWarning and the same
+They go with the next release. An import by an old name gives a FutureWarning and the same
 module object, so that classes are the same by both names. The module then has its functions by
 their old names as well.
 """
@@ -112,7 +112,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         name = NAMES[spec.name]
         warnings.warn(
             f"{spec.name} is {name} since 0.3.0; the old name goes with the next release",
-            DeprecationWarning,
+            FutureWarning,  # seen by who uses a library that has the old name, too
             stacklevel=2,
         )
         module = importlib.import_module(name)

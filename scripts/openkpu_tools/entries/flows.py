@@ -101,7 +101,7 @@ def features(parser: Parser) -> None:
     parser.add_argument("--record", action="store_true", help="keep the table for docs/silicon.md")
 
 
-@entry("openkpu_tools.flows.board", "sim verilator flows soc", checkout=False)
+@entry("openkpu_tools.flows.board", "sim verilator flows soc")
 def board(parser: Parser) -> None:
     """A bitstream: the computer of soc/ with a network in block RAM -> build/board."""
     parser.add_argument("--board", choices=BOARDS, default=BOARDS[0], help="the board")

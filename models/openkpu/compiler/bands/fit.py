@@ -23,7 +23,7 @@ ATTEMPTS = 60  # plans that are tried, each with what chains of the one before n
 ROOM = MOST_LAYERS - 23  # layers of a list that is planned as one of several
 LEAST = 8  # rows more at least
 FINEST = 7  # counts of bands passed over, at most about
-# of the AI RAM's rows that a plan may use: the rows of a chain are an estimate, and a plan for fewer
+# of the AI RAM's rows, for a plan: what a chain needs is an estimate, and a plan for fewer rows
 # may be one that can be placed
 SHARES = (1, 31 / 32, 15 / 16, 7 / 8, 13 / 16, 3 / 4, 5 / 8, 1 / 2)
 
