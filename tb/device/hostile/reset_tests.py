@@ -7,6 +7,7 @@ depthwise one, a vector, maps of 32-bit sums, pooling tasks, joins, and products
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -29,22 +30,27 @@ from tb.device.hostile.tiny_jobs import at_rest, tidy
 TABLES = 0x108  # in storage
 TRIALS = 4 if SLOW else 200  # of a layer, spread over its cycles
 SETTLED = 3  # cycles until a write is in the memory (docs/architecture.md 5)
-PLAIN = {"depthwise": False, "fc": False, "eight_bit": True, "signed_in": False}
 SMALL = Limits(channels=6, size=12)
+
+
+def plain(**kind: bool) -> dict[str, Any]:
+    """What the layers have in common."""
+    common = {"depthwise": False, "fc": False, "eight_bit": True, "signed_in": False}
+    return {**common, **kind}
 
 
 def layers(device: Device, random: np.random.Generator) -> dict[str, VectorLayer]:
     """A layer of each kind that this build has, its maps behind each other in the AI RAM."""
     rows = device.back.ram_rows
     fixed: dict[str, Callable[[], VectorLayer]] = {
-        "array": lambda: random_layer(random, c=3, h=6, w=20, o=5, kernel=3, pool=0, **PLAIN),
-        "pooled": lambda: random_layer(random, c=3, h=8, w=20, o=5, kernel=3, pool=2, **PLAIN),
-        "picked": lambda: random_layer(random, c=3, h=8, w=20, o=5, kernel=1, pool=8, **PLAIN),
+        "array": lambda: random_layer(random, c=3, h=6, w=20, o=5, kernel=3, pool=0, **plain()),
+        "pooled": lambda: random_layer(random, c=3, h=8, w=20, o=5, kernel=3, pool=2, **plain()),
+        "picked": lambda: random_layer(random, c=3, h=8, w=20, o=5, kernel=1, pool=8, **plain()),
         "depthwise": lambda: random_layer(
-            random, c=7, h=6, w=12, kernel=3, pool=0, **PLAIN | {"depthwise": True}
+            random, c=7, h=6, w=12, kernel=3, pool=0, **plain(depthwise=True)
         ),
         "vector": lambda: random_layer(
-            random, c=4, h=4, w=9, o=20, kernel=1, pool=0, **PLAIN | {"fc": True}
+            random, c=4, h=4, w=9, o=20, kernel=1, pool=0, **plain(fc=True)
         ),
         "product": lambda: random_product(random, limits=SMALL, ram_rows=rows),
         "pool": lambda: random_pool(random, limits=SMALL, ram_rows=rows),

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,7 +185,7 @@ def test_first_layers(config: str) -> None:
     """A wide image of few channels comes in bands, and its layer, whose weights fill more or less
     of a FIFO, takes turns with it; the list goes on behind it."""
     rng = np.random.default_rng(7)
-    kinds = {"fc": False, "depthwise": False, "eight_bit": True, "signed_in": False}
+    kinds: dict[str, Any] = {"fc": False, "depthwise": False, "eight_bit": True, "signed_in": False}
     for channels, width, outputs, pool in ((3, 96, 8, 1), (2, 139, 5, 6), (4, 80, 26, 0)):
         network = Network(eight_bit=True)
         x = rng.integers(0, 256, (channels, 24, width), dtype=np.uint8)
