@@ -7,7 +7,6 @@ by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 when the reader of the output went
 
 import argparse
 import contextlib
-import difflib
 import glob
 import itertools
 import json
@@ -28,7 +27,7 @@ from openkpu import configs, words
 from openkpu.checkout import IN_CHECKOUT
 from openkpu.kmodel_options import given_name
 from openkpu.terminal import any_text, one_line
-from openkpu.words import option
+from openkpu.words import near, option
 from openkpu_tb import seeds
 
 MISMATCH, BAD_REQUEST = 1, 2
@@ -61,12 +60,6 @@ def any_of(words: Iterable[object]) -> str:
     """The words as a list in a sentence."""
     *others, last = map(str, words)
     return f"{', '.join(others)} or {last}" if others else last
-
-
-def near(word: str, known: Iterable[str], otherwise: str) -> str:
-    """A question for a word that is close to one of the known, or what is said otherwise."""
-    found = difflib.get_close_matches(word, [*known], 1, 0.6)
-    return f"did you mean {found[0]}?" if found else otherwise
 
 
 class _Once(argparse.Action):

@@ -14,8 +14,9 @@ from importlib import metadata
 
 from openkpu import __version__, configs
 from openkpu.checkout import IN_CHECKOUT
+from openkpu.words import near
 from openkpu_tools import entry
-from openkpu_tools.command import JOBS, UsageError, any_of, near
+from openkpu_tools.command import JOBS, UsageError, any_of
 from openkpu_tools.entries import documents, flows, running, verification
 from openkpu_tools.entry import Entry
 
