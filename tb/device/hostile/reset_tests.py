@@ -78,6 +78,7 @@ class ResetJob:
     def __init__(self, device: Device, layer: VectorLayer, random: np.random.Generator) -> None:
         self.device, self.layer = device, layer
         self.noise = random.integers(0, 256, 64 * device.back.ram_rows, dtype=np.uint8)
+        self.after = airam.new_ram(device.back.ram_rows)  # with the layer's map
         self.words: list[int] = []
         self.dirty: slice = slice(0, self.noise.size)  # bytes that a trial may have changed
 
@@ -87,12 +88,10 @@ class ResetJob:
         tables = Tables(layer.weights, layer.bn, layer.act)
         arg: LayerArg = await self.device.place_tables(layer.arg, tables, TABLES)
         self.words = [int(word) for word in arg.replace(int_en=1, send_data_out=0).encode()]
-        out = arg.out_layout
-        self.after, self.own = airam.new_ram(out.rows), airam.new_ram(out.rows)
-        place = type(out)(**{**vars(out), "base": 0})
-        airam.write_rows(self.after, place, layer.y)
-        airam.write_rows(self.own, place, np.ones(layer.y.shape, np.uint8))
-        self.out = slice(64 * out.base, 64 * (out.base + out.rows))
+        own = airam.new_ram(self.device.back.ram_rows)
+        airam.write_rows(self.after, arg.out_layout, layer.y)
+        airam.write_rows(own, arg.out_layout, np.ones(layer.y.shape, np.uint8))
+        self.own = own.astype(bool)
         await self.device.write_many({EIGHT_BIT_MODE: int(layer.eight_bit), EIGHT_BIT_MODE + 4: 0})
 
     async def arm(self) -> None:
@@ -115,18 +114,9 @@ class ResetJob:
     def fault(self, found: Bytes) -> str:
         """What changed and must not have; empty when nothing did."""
         changed = np.flatnonzero(found != self.before)
-        self.dirty = (
-            slice(64 * (changed[0] // 64), 64 * (changed[-1] // 64 + 1))
-            if changed.size
-            else self.out
-        )
-        at = changed - self.out.start
-        inside = (at >= 0) & (at < self.own.size)
-        good = np.zeros(changed.size, dtype=bool)
-        good[inside] = self.own[at[inside]].astype(bool) & (
-            found[changed[inside]] == self.after[at[inside]]
-        )
-        bad = changed[~good]
+        if changed.size:
+            self.dirty = slice(64 * (changed[0] // 64), 64 * (changed[-1] // 64 + 1))
+        bad = changed[~self.own[changed] | (found[changed] != self.after[changed])]
         return f"{bad.size} bytes from {bad[0]:#x} on" if bad.size else ""
 
 
@@ -155,8 +145,8 @@ async def length(job: ResetJob) -> int:
     await device.wait_cycles(SETTLED)
     found, _ = await device.back.whole_ram()
     assert not (fault := job.fault(found)), f"{job.layer.arg}: {fault}"
-    whole = found[job.out][job.own.astype(bool)] == job.after[job.own.astype(bool)]
-    assert whole.all(), f"{job.layer.arg}: the map is not exact"
+    exact = found[job.own] == job.after[job.own]
+    assert exact.all(), f"{job.layer.arg}: the map is not exact"
     return cycles
 
 
