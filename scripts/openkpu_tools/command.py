@@ -7,6 +7,7 @@ by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP, 141 when the reader of the output went
 
 import argparse
 import contextlib
+import errno
 import glob
 import itertools
 import json
@@ -234,7 +235,9 @@ def run_command(main: Main, argv: list[str] | None = None) -> int:
         how = "'make setup'" if IN_CHECKOUT else "pip install 'openkpu[dev]'"
         return complain(f"the Python module {error.name} is missing; {how} installs it")
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        # files that a command writes are named by ``writing``
+        full = "standard output: " if error.errno == errno.ENOSPC else ""
+        where = f"{error.filename}: " if error.filename else full
         status = complain(f"{where}{error.strerror or error}")
         try:
             sys.stdout.flush()

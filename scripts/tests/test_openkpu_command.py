@@ -165,7 +165,10 @@ def test_other_streams_closed() -> None:
 @pytest.mark.parametrize("words", ["configs", "sim --golden", "--help"])
 def test_output_that_takes_nothing(words: str) -> None:
     result = in_shell(f"{RUNNERS[0]} {words} >/dev/full")
-    assert (result.returncode, result.stderr) == (2, "error: No space left on device\n")
+    assert (result.returncode, result.stderr) == (
+        2,
+        "error: standard output: No space left on device\n",
+    )
 
 
 @pytest.mark.parametrize("words", ["nothing", "predict --config=none", "kmodel nothing", "sim --x"])

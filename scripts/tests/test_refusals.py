@@ -51,6 +51,7 @@ sim --golden --model m.kmodel | --model without --image, expected a picture
 sim --golden=1 | --golden='1': expected no value
 sim --golden --matmull a.npy b.npy | unknown option --matmull, did you mean --matmul?
 sim --golden --xyzzy | unknown option --xyzzy, openkpu sim --help lists those there are
+sim --golden --model q.tflite --input nothing.npz | nothing.npz: no array for the input
 sim --golden --matmul behind.npy a.npy | behind.npy: not a complete .npy file: it goes on behind its array
 quantise {F} --wide=-5% | --wide='-5': expected a number from 0 to 1000 in front of %
 quantise {F} --wide 1e9% | --wide='1e9': expected a number from 0 to 1000 in front of %
@@ -392,6 +393,7 @@ def folder(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(place / "objects.npy", np.array([[{}]], object))
     for name, array in ARRAYS.items():
         np.save(place / f"{name}.npy", array)
+    np.savez(place / "nothing.npz")
     (place / "behind.npy").write_bytes((place / "a.npy").read_bytes() + b"!")
     return place
 
