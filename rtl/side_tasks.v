@@ -184,8 +184,7 @@ module side_tasks #(
   assign idle = !seq_running && mac_idle && output_idle && !pool_busy && !fp_busy;
   assign fill_req = tile_req || pool_req || fp_req;
   assign fill_word = pools ? pool_word : fp16 ? fp_word : tile_word;
-  // in the cycle of the reset the descriptor is gone already, and with it the selection
-  assign writeback_req = (output_req || pool_write_req || fp_write_req) && !rst;
+  assign writeback_req = output_req || pool_write_req || fp_write_req;
   assign writeback = pools ? pool_write : fp16 ? fp_write : output_write;
   assign work[`WORK_ISSUED] = array_work[`WORK_ISSUED] || fp_issued;
   assign work[`WORK_WAIT_TILE] = array_work[`WORK_WAIT_TILE] || fp_tile;

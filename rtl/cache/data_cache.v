@@ -6,7 +6,8 @@
 // buffer, the map mover, kept_reader, the output stage and the host by priority, and bounds their waits.
 // The map mover loads input maps from the pixel stream and unloads output maps; kept_reader reads
 // weights that stay here, weight_ring stores and reads those that arrive before the loader accepts them; the
-// two share a read port, and weight_ring and the map mover a write port.
+// two share a read port, and weight_ring and the map mover a write port. A reset clears the descriptor of
+// the write-back's layer one cycle before the core: writes of that cycle have no bytes enabled.
 // Handshake: a requester holds req until gnt; read data follow the grant by READ cycles. The host holds
 // window_req until window_ack. Loads and unloads start and end with pulses, see map_mover.
 `resetall
@@ -112,6 +113,11 @@ module data_cache #(
   wire [  PATH-1:0] wbe;
   wire [8*PATH-1:0] wdata;
 
+  // here and not at the request, which is in the path of every grant
+  reg dropped;
+  always @(posedge clk) dropped <= rst || stop;
+  wire [PATH-1:0] writeback_be = writeback[`ROWWRITE_BE] & {PATH{!dropped}};
+
   ai_ram_arb #(
       .ROWS(ROWS),
       .PATIENCE(PATIENCE),
@@ -132,7 +138,7 @@ module data_cache #(
       .kept_gnt(weights_gnt),
       .writeback_req(writeback_req),
       .writeback_word(writeback[`ROWWRITE_WORD]),
-      .writeback_be(writeback[`ROWWRITE_BE]),
+      .writeback_be(writeback_be),
       .writeback_data(writeback[`ROWWRITE_DATA]),
       .writeback_gnt(writeback_gnt),
       .load_req(load_req || early_turn),
