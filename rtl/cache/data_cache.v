@@ -110,7 +110,7 @@ module data_cache #(
   wire [8*PATH-1:0] load_data, rdata;
   wire re, we;
   wire [AW-1:0] raddr, waddr;
-  wire [  PATH-1:0] wbe;
+  wire [PATH-1:0] wbe;
   wire [8*PATH-1:0] wdata;
 
   // here and not at the request, which is in the path of every grant

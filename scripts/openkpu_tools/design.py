@@ -14,5 +14,5 @@ def rtl_digest(root: Path) -> str:
     state = hashlib.sha256()
     for path in sorted(files, key=lambda path: path.relative_to(root).as_posix()):
         text = FORMAL.sub("", re.sub(r"//.*", "", path.read_text(encoding="utf-8")))
-        state.update("\0".join([path.relative_to(root).as_posix(), *text.split()]).encode())
+        state.update("\0".join([path.relative_to(root).as_posix(), "".join(text.split())]).encode())
     return state.hexdigest()[:16]

@@ -8,6 +8,7 @@ import pytest
 
 from openkpu.checkout import ROOT
 from openkpu_tools import command
+from openkpu_tools.design import rtl_digest
 from openkpu_tools.verification import nightly
 from scripts.tests.checkouts import ran
 
@@ -97,6 +98,26 @@ def test_a_result_of_another_rtl_is_marked(place: Path) -> None:
     rtl.write_text(design.format("").replace("= a", "= !a"))
     assert rtl_state() == "changed since"
     assert nightly.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("module a; wire  [ 3:0]  b;\nendmodule", True),
+        ("// a comment\nmodule a; wire [3:0] b; // another\nendmodule", True),
+        ("module a;\n`ifdef FORMAL\nassert(b);\n`endif\nwire [3:0] b; endmodule", True),
+        ("module a; wire [2:0] b; endmodule", False),
+    ],
+)
+def test_the_design_is_its_text_without_layout(text: str, same: bool, tmp_path: Path) -> None:
+    rtl = tmp_path / "rtl"
+    rtl.mkdir()
+    (rtl / "a.v").write_text("module a; wire [3:0] b; endmodule")
+    (rtl / "a_props.vh").write_text("assert(b);")
+    before = rtl_digest(tmp_path)
+    (rtl / "a.v").write_text(text)
+    (rtl / "a_props.vh").write_text("assert(c);")
+    assert (rtl_digest(tmp_path) == before) == same
 
 
 def test_page_is_compared(place: Path, capsys: pytest.CaptureFixture) -> None:
