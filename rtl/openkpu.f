@@ -96,7 +96,6 @@ rtl/output/pool_line.v
 rtl/output/stripe_banks.v
 rtl/output/stripe_places.v
 rtl/output/write_back.v
-rtl/param_check.v
 rtl/pool/pool_columns.v
 rtl/pool/pool_divide.v
 rtl/pool/pool_pages.v

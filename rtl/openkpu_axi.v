@@ -19,12 +19,15 @@ module openkpu_axi #(
     parameter AHB_W           = 32,
     // 64-byte rows of the AI RAM
     parameter AI_RAM_ROWS     = 32768,
-    // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
+    // rows of the weight buffer, 9 * N_Z weights each
     parameter WBUF_ROWS       = 1024,
+    // bits of a weight: 8 or 16
     parameter WEIGHT_BITS     = 16,
-    // channels whose parameters fit: 1024 or 2048; layers decoded ahead: 4, 8 or 16; entries of the tile buffer
+    // channels whose parameters fit: 1024 or 2048
     parameter PARAM_CHANS     = 2048,
+    // layers decoded ahead: 4, 8 or 16
     parameter LOOK_AHEAD      = 4,
+    // entries of the tile buffer
     parameter TILE_ROWS       = 32,
     // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
@@ -32,8 +35,9 @@ module openkpu_axi #(
     parameter POOL_LANES      = 4,
     // products of float16 matrices in parallel: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
-    // 1: weights may be kept in the AI RAM; they may wait there
+    // 1: weights may be kept in the AI RAM
     parameter KEEP_WEIGHTS    = 0,
+    // 1: weights that arrive early may wait in the AI RAM
     parameter WEIGHT_AHEAD    = 0,
     // 1: narrow maps of 1x1 layers are computed as one line
     parameter FLAT_MAPS       = 0,

@@ -41,7 +41,7 @@ module openkpu_core #(
     parameter POST_SHARE   = 1,
     parameter POST_TABLES  = 0,
     parameter MUL_BITS     = 18,
-    // bytes of a memory-path word, cycles from a grant to its data; bytes of a tile-buffer word
+    // bytes of a memory-path word, cycles from a grant to its data; bytes read from a bank of the tile buffer at once
     parameter PATH         = 64,
     parameter READ         = 1,
     parameter TILE_W       = (PATH > 64) ? 64 : PATH,
@@ -102,8 +102,7 @@ module openkpu_core #(
   localparam FCOLS = (FP16_LANES == 0) ? 1 : (FP16_LANES < FMOST) ? FP16_LANES : FMOST;
   localparam FROWS = (FP16_LANES == 0) ? 1 : FP16_LANES / FCOLS;
 
-  // registered because of the long route of flush, which lasts some cycles; nothing starts for some cycles
-  // after it
+  // registered because of the long route of flush, which lasts some cycles; for some more, nothing starts
   reg clear;
   always @(posedge clk) clear <= rst || flush;
 
@@ -209,6 +208,7 @@ module openkpu_core #(
       .lend_b(lend_b),
       .products(products),
       .array_work(array_work),
+      .loads((weight_valid && weight_ready) || (kept_valid && kept_ready) || (bias_valid && bias_ready)),
       .work(work)
   );
 

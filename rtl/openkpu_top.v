@@ -15,43 +15,55 @@ module openkpu_top #(
     // array: pixels, output channels (the reduction is nine wide)
     parameter N_Y             = 4,
     parameter N_Z             = 4,
-    // data width of the master: 32, 64 or 128; 64-byte rows of the AI RAM
+    // data width of the master: 32, 64 or 128
     parameter AHB_W           = 32,
+    // 64-byte rows of the AI RAM
     parameter AI_RAM_ROWS     = 32768,
-    // rows of the weight buffer (9 * N_Z weights each) and bits of a weight (8 or 16)
+    // rows of the weight buffer, 9 * N_Z weights each
     parameter WBUF_ROWS       = 1024,
+    // bits of a weight: 8 or 16
     parameter WEIGHT_BITS     = 16,
-    // channels whose parameters fit: 1024 or 2048; layers decoded ahead: 4, 8 or 16; entries of the tile buffer
+    // channels whose parameters fit: 1024 or 2048
     parameter PARAM_CHANS     = 2048,
+    // layers decoded ahead: 4, 8 or 16
     parameter LOOK_AHEAD      = 4,
+    // entries of the tile buffer
     parameter TILE_ROWS       = 32,
-    // sums that share a post lane: 1, 2 or 4; windows of a pooling task divided in parallel: 1, 2, 4, 8, or 0: none
+    // sums that share a post lane: 1, 2 or 4
     parameter POST_SHARE      = 1,
+    // windows of a pooling task divided in parallel: 1, 2, 4, 8; 0: no pooling tasks
     parameter POOL_LANES      = 4,
     // products of float16 matrices in parallel: a power of two from 4 on; 0: no such tasks
     parameter FP16_LANES      = 0,
-    // 1: weights may be kept in the AI RAM; they may wait there; narrow maps of 1x1 layers are computed as one line
+    // 1: weights may be kept in the AI RAM
     parameter KEEP_WEIGHTS    = 0,
+    // 1: weights that arrive early may wait in the AI RAM
     parameter WEIGHT_AHEAD    = 0,
+    // 1: narrow maps of 1x1 layers are computed as one line
     parameter FLAT_MAPS       = 0,
-    // largest distance of the taps of a 3x3 window; 1: 32-bit sums leave while the array continues; 1: there are such
+    // largest distance of the taps of a 3x3 window; 1: no dilated layers
     parameter DILATION        = 1,
+    // 1: bytes 1 to 3 of 32-bit sums leave while the array continues
     parameter SUM_PLANES      = 0,
+    // 1: sums may be output as 32 bits (products of integer matrices); 0: no such layers
     parameter OUT32           = 1,
-    // post lanes: 1: zero points from memories, which saves two multipliers per lane; bits of the wide operand of a
-    // multiplier (the other one has 18): 18, or 17 for a DSP48
+    // 1: post lanes look zero points up in memories, which saves two multipliers per lane
     parameter POST_TABLES     = 0,
+    // bits of the wide operand of a post lane's multiplier (the other one has 18): 18, or 17 for a DSP48
     parameter MUL_BITS        = 18,
-    // bytes per cycle of the memory path: 16, 32, 64 or 128; depths of the FIFOs, in bus words
+    // bytes per cycle of the memory path: 16, 32, 64 or 128
     parameter PATH            = 64,
+    // depths of the FIFOs, in bus words
     parameter PIX_FIFO_DEPTH  = 64,
     parameter WGT_FIFO_DEPTH  = 64,
     parameter BIAS_FIFO_DEPTH = 32,
-    // rounding of the activation: 0 nncase, 1 v01, 2 trunc; 1: operands of gated multiplications do not toggle
+    // rounding of the activation: 0 nncase, 1 v01, 2 trunc
     parameter ROUNDING        = 0,
+    // 1: operands of gated multiplications do not toggle
     parameter GATE            = 1,
-    // 1: performance counters, 0: of inferences only; 1: the slave accepts privileged writes only
+    // 1: performance counters; 0: only the counter of finished inferences
     parameter PERF            = 1,
+    // 1: the slave accepts privileged writes only
     parameter PRIVILEGED      = 0
 ) (
     // clock and synchronous reset
@@ -89,12 +101,14 @@ module openkpu_top #(
     output wire                   irq
 );
 
-  localparam PRW = `PROW_BITS, OW = $clog2(AHB_W / 8), CW = OW + 1, PB = $clog2(PATH);
+  `include "openkpu_legal.vh"
+
+  localparam PRW = `PROW_BITS, OW = $clog2(LEGAL_AHB_W / 8), CW = OW + 1, PB = $clog2(LEGAL_PATH);
   // tile buffer: bytes per cycle, those of a depthwise layer and at least 8; a word has at most 64 bytes
-  localparam integer LANES = N_Y * N_Z, TILE_MIN = (LANES < 8) ? 8 : LANES;
-  localparam integer TILE_W = (TILE_MIN < PATH) ? TILE_MIN : PATH, TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
+  localparam integer LANES = LEGAL_N_Y * LEGAL_N_Z, TILE_MIN = (LANES < 8) ? 8 : LANES;
+  localparam integer TILE_W = (TILE_MIN < LEGAL_PATH) ? TILE_MIN : LEGAL_PATH, TILE_WORD = (TILE_W > 64) ? 64 : TILE_W;
   // few lanes: maps move in pieces of four bytes; the AI RAM has registers on both sides
-  localparam integer NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16) ? 1 : 0, READ = (NARROW != 0) ? 3 : 1;
+  localparam integer NARROW = (LEGAL_AHB_W == 32 && LEGAL_PATH == 16 && LANES < 16) ? 1 : 0, READ = 1 + 2 * NARROW;
   // ---- host port, control, storage port: configuration, layer words, results, window; layers; requests, streams
   wire [`CFG_BITS-1:0] cfg;
   wire [`HOST_BITS-1:0] host;
@@ -112,8 +126,8 @@ module openkpu_top #(
   wire weight_load_start, weight_load_busy, param_load_start, param_load_busy, run_start, seq_done, core_idle;
   wire [`REQ_BITS-1:0] list_req, weight_req, bias_req, pixel_req, store_req;
   wire [`BEAT_BITS-1:0] list_beat, early_beat, bias_beat, pixel_beat;
-  wire [AHB_W-1:0] store_data;
-  wire [`FAULT_BITS-1:0] bus_fault;
+  wire [  LEGAL_AHB_W-1:0] store_data;
+  wire [  `FAULT_BITS-1:0] bus_fault;
   wire [`TRAFFIC_BITS-1:0] traffic;
   wire [`WAITING_BITS-1:0] waiting;
   wire list_req_valid, list_req_ready, list_valid, list_ready, pixel_req_valid, pixel_req_ready, pixel_share;
@@ -127,32 +141,18 @@ module openkpu_top #(
   wire [`ROWWRITE_BITS-1:0] writeback;
   wire [`WORK_BITS-1:0] work;
   wire [20-PB:0] fill_word;
-  wire [8*PATH-1:0] fill_data;
+  wire [8*LEGAL_PATH-1:0] fill_data;
   wire load_start, load_band, load_done, unload_start, unload_done, early_valid, early_ready, kept_valid, kept_ready;
   wire fill_req, fill_gnt, writeback_req, writeback_gnt;
 
-  param_check #(
-      .AHB_W       (AHB_W),
-      .PARAM_CHANS (PARAM_CHANS),
-      .LOOK_AHEAD  (LOOK_AHEAD),
-      .KEEP_WEIGHTS(KEEP_WEIGHTS),
-      .WEIGHT_AHEAD(WEIGHT_AHEAD),
-      .FLAT_MAPS   (FLAT_MAPS),
-      .DILATION    (DILATION),
-      .SUM_PLANES  (SUM_PLANES),
-      .OUT32       (OUT32),
-      .GATE        (GATE),
-      .PERF        (PERF),
-      .PRIVILEGED  (PRIVILEGED)
-  ) u_params ();
   host_port #(
-      .N_Y         (N_Y),
-      .N_Z         (N_Z),
-      .AHB_W       (AHB_W),
-      .AI_RAM_ROWS (AI_RAM_ROWS),
-      .WEIGHT_AHEAD(WEIGHT_AHEAD),
-      .PERF        (PERF),
-      .PRIVILEGED  (PRIVILEGED)
+      .N_Y         (LEGAL_N_Y),
+      .N_Z         (LEGAL_N_Z),
+      .AHB_W       (LEGAL_AHB_W),
+      .AI_RAM_ROWS (LEGAL_AI_RAM_ROWS),
+      .WEIGHT_AHEAD(LEGAL_WEIGHT_AHEAD),
+      .PERF        (LEGAL_PERF),
+      .PRIVILEGED  (LEGAL_PRIVILEGED)
   ) u_host (
       .clk(clk),
       .rst(rst),
@@ -191,22 +191,22 @@ module openkpu_top #(
       .work(work)
   );
   control #(
-      .AHB_W       (AHB_W),
-      .N_Y         (N_Y),
-      .N_Z         (N_Z),
-      .WEIGHT_BITS (WEIGHT_BITS),
-      .AI_RAM_ROWS (AI_RAM_ROWS),
-      .WBUF_ROWS   (WBUF_ROWS),
-      .TILE_ROWS   (TILE_ROWS),
+      .AHB_W       (LEGAL_AHB_W),
+      .N_Y         (LEGAL_N_Y),
+      .N_Z         (LEGAL_N_Z),
+      .WEIGHT_BITS (LEGAL_WEIGHT_BITS),
+      .AI_RAM_ROWS (LEGAL_AI_RAM_ROWS),
+      .WBUF_ROWS   (LEGAL_WBUF_ROWS),
+      .TILE_ROWS   (LEGAL_TILE_ROWS),
       .TILE_WORD   (TILE_WORD),
-      .POOLS       (POOL_LANES != 0),
-      .FP16        (FP16_LANES != 0),
-      .OUT32       (OUT32),
-      .KEEP_WEIGHTS(KEEP_WEIGHTS),
-      .FLAT_MAPS   (FLAT_MAPS),
-      .DILATION    (DILATION),
-      .PARAM_CHANS (PARAM_CHANS),
-      .LOOK_AHEAD  (LOOK_AHEAD)
+      .POOLS       (LEGAL_POOL_LANES != 0),
+      .FP16        (LEGAL_FP16_LANES != 0),
+      .OUT32       (LEGAL_OUT32),
+      .KEEP_WEIGHTS(LEGAL_KEEP_WEIGHTS),
+      .FLAT_MAPS   (LEGAL_FLAT_MAPS),
+      .DILATION    (LEGAL_DILATION),
+      .PARAM_CHANS (LEGAL_PARAM_CHANS),
+      .LOOK_AHEAD  (LEGAL_LOOK_AHEAD)
   ) u_control (
       .clk(clk),
       .rst(rst),
@@ -265,10 +265,10 @@ module openkpu_top #(
       .traffic(traffic)
   );
   storage_port #(
-      .AHB_W          (AHB_W),
-      .PIX_FIFO_DEPTH (PIX_FIFO_DEPTH),
-      .WGT_FIFO_DEPTH (WGT_FIFO_DEPTH),
-      .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH)
+      .AHB_W          (LEGAL_AHB_W),
+      .PIX_FIFO_DEPTH (LEGAL_PIX_FIFO_DEPTH),
+      .WGT_FIFO_DEPTH (LEGAL_WGT_FIFO_DEPTH),
+      .BIAS_FIFO_DEPTH(LEGAL_BIAS_FIFO_DEPTH)
   ) u_storage (
       .clk(clk),
       .rst(rst),
@@ -327,11 +327,11 @@ module openkpu_top #(
       .traffic(traffic)
   );
   data_cache #(
-      .ROWS(AI_RAM_ROWS),
-      .AHB_W(AHB_W),
-      .PATH(PATH),
-      .KEEP_WEIGHTS(KEEP_WEIGHTS),
-      .WEIGHT_AHEAD(WEIGHT_AHEAD),
+      .ROWS(LEGAL_AI_RAM_ROWS),
+      .AHB_W(LEGAL_AHB_W),
+      .PATH(LEGAL_PATH),
+      .KEEP_WEIGHTS(LEGAL_KEEP_WEIGHTS),
+      .WEIGHT_AHEAD(LEGAL_WEIGHT_AHEAD),
       .NARROW(NARROW),
       .READ(READ)
   ) u_cache (
@@ -388,29 +388,29 @@ module openkpu_top #(
   );
 
   openkpu_core #(
-      .N_Y         (N_Y),
-      .N_Z         (N_Z),
-      .AHB_W       (AHB_W),
-      .WEIGHT_BITS (WEIGHT_BITS),
-      .ROUNDING    (ROUNDING),
-      .GATE        (GATE),
-      .TILE_ROWS   (TILE_ROWS),
-      .WBUF_ROWS   (WBUF_ROWS),
-      .PATH        (PATH),
+      .N_Y         (LEGAL_N_Y),
+      .N_Z         (LEGAL_N_Z),
+      .AHB_W       (LEGAL_AHB_W),
+      .WEIGHT_BITS (LEGAL_WEIGHT_BITS),
+      .ROUNDING    (LEGAL_ROUNDING),
+      .GATE        (LEGAL_GATE),
+      .TILE_ROWS   (LEGAL_TILE_ROWS),
+      .WBUF_ROWS   (LEGAL_WBUF_ROWS),
+      .PATH        (LEGAL_PATH),
       .READ        (READ),
       .TILE_W      (TILE_W),
-      .PARAM_CHANS (PARAM_CHANS),
-      .LOOK_AHEAD  (LOOK_AHEAD),
-      .POOL_LANES  (POOL_LANES),
-      .FP16_LANES  (FP16_LANES),
-      .KEEP_WEIGHTS(KEEP_WEIGHTS),
-      .WEIGHT_W    ((WEIGHT_AHEAD != 0) ? 128 : AHB_W),
-      .FLAT_MAPS   (FLAT_MAPS),
-      .DILATION    (DILATION),
-      .SUM_PLANES  (SUM_PLANES),
-      .POST_TABLES (POST_TABLES),
-      .MUL_BITS    (MUL_BITS),
-      .POST_SHARE  (POST_SHARE)
+      .PARAM_CHANS (LEGAL_PARAM_CHANS),
+      .LOOK_AHEAD  (LEGAL_LOOK_AHEAD),
+      .POOL_LANES  (LEGAL_POOL_LANES),
+      .FP16_LANES  (LEGAL_FP16_LANES),
+      .KEEP_WEIGHTS(LEGAL_KEEP_WEIGHTS),
+      .WEIGHT_W    ((LEGAL_WEIGHT_AHEAD != 0) ? 128 : LEGAL_AHB_W),
+      .FLAT_MAPS   (LEGAL_FLAT_MAPS),
+      .DILATION    (LEGAL_DILATION),
+      .SUM_PLANES  (LEGAL_SUM_PLANES),
+      .POST_TABLES (LEGAL_POST_TABLES),
+      .MUL_BITS    (LEGAL_MUL_BITS),
+      .POST_SHARE  (LEGAL_POST_SHARE)
   ) u_core (
       .clk(clk),
       .rst(rst),

@@ -74,8 +74,10 @@ module side_tasks #(
     output wire [  11*FP16_ROWS-1:0] lend_a,
     output wire [  11*FP16_COLS-1:0] lend_b,
     input  wire [ 33*FP16_LANES+0:0] products,
-    // for the counters: of the array's units, except moves, which covers both; of both
+    // for the counters: of the array's units, except moves, which covers both; words that a loader accepts,
+    // for the watchdog; of both
     input  wire [   `WORK_MOVES-1:0] array_work,
+    input  wire                      loads,
     output wire [    `WORK_BITS-1:0] work
 );
 
@@ -193,7 +195,7 @@ module side_tasks #(
   assign work[`WORK_MACS_ISSUED] = array_work[`WORK_MACS_ISSUED] | fp_macs;
   assign work[`WORK_MACS_GATED] = array_work[`WORK_MACS_GATED];
   assign work[`WORK_MOVES] = work[`WORK_ISSUED] || (fill_req && fill_gnt) ||
-      (writeback_req && writeback_gnt);
+      (writeback_req && writeback_gnt) || loads;
 
   wire unused = &{1'b0, desc, products};
 

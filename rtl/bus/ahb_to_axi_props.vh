@@ -64,7 +64,8 @@
       if (m_axi_bvalid) asked_b : assume (f_awed && f_wed);
       //: The AHB master holds a stalled transfer and its write data, except in the second cycle of an ERROR.
       if (f_past && !f_ready) waits_kept : assume (s_ahb_hwdata == f_hwdata && (f_error1 ? !s_ahb_htrans[1] :
-          s_ahb_htrans == {f_trans1, f_seq} && s_ahb_hwrite == f_write && s_ahb_haddr == f_addr && s_ahb_hsize == f_size));
+          s_ahb_htrans == {f_trans1, f_seq} && s_ahb_hwrite == f_write && s_ahb_haddr == f_addr && s_ahb_hsize ==
+              f_size));
       //: The AHB master is never BUSY, and never drops and announces in the same cycle.
       never_busy : assume (s_ahb_htrans != 2'b01 && !(drop && told));
       //: Announcements are of 1 to 16 beats, and there is room for them.
@@ -100,9 +101,11 @@
       //: The last beat of a write ends only with its response.
       if (writing && last && s_ahb_hready) write_by_b : assert (m_axi_bvalid && m_axi_bready && !m_axi_bresp[1]);
       //: A transfer with an error response never ends with OKAY.
-      if (m_axi_rvalid && m_axi_rready && m_axi_rresp[1] && !ignoring) no_lost_error : assert (s_ahb_hresp == RESP_ERROR);
+      if (m_axi_rvalid && m_axi_rready && m_axi_rresp[1] && !ignoring) no_lost_error : assert (s_ahb_hresp ==
+          RESP_ERROR);
       //: As above, for a burst that was not cut.
-      if (m_axi_bvalid && m_axi_bready && m_axi_bresp[1] && !cut_open) no_lost_response : assert (s_ahb_hresp == RESP_ERROR);
+      if (m_axi_bvalid && m_axi_bready && m_axi_bresp[1] && !cut_open) no_lost_response : assert (s_ahb_hresp ==
+          RESP_ERROR);
       //: IDLE gets an immediate OKAY.
       if (!dp_valid) idle_okay : assert (s_ahb_hready && s_ahb_hresp == RESP_OKAY);
       //: ERROR has two cycles, not ready and then ready.
@@ -123,11 +126,14 @@
       //: (invariant) As above.
       words : assert (f_wed == (cut_open ? rest == 0 : write_open && w_done && last));
       //: (invariant) A burst is cut once, and only its rest is filled, before another one begins.
-      fills : assert ((rest == 0 || cut_open) && rest <= 15 && !(cut_open && w_done) && (!cut_open || !write_open || aw_todo));
+      fills : assert ((rest == 0 || cut_open) && rest <= 15 && !(cut_open && w_done) && (!cut_open || !write_open ||
+          aw_todo));
       //: (invariant) Written data belong to a burst in the data phase.
-      opened : assert ((!write_open || (dp_valid && dp_write && !dp_dead && !second)) && (!w_done || write_open || second) && (!second || dp_valid));
+      opened : assert ((!write_open || (dp_valid && dp_write && !dp_dead && !second)) && (!w_done || write_open ||
+          second) && (!second || dp_valid));
       //: (invariant) Directly after the reset nothing is open.
-      if (!f_past) fresh : assert (!dp_valid && !second && !ap_dead && open == 0 && f_reads == 0 && ignored == 0 && !ar_valid &&
+      if (!f_past) fresh : assert (!dp_valid && !second && !ap_dead && open == 0 && f_reads == 0 && ignored == 0 &&
+          !ar_valid &&
                  !aw_todo && !w_done && rest == 0 && !cut_open && !write_open && !f_awed && !f_wed);
       //: A read ends although the previous read failed and was discarded.
       ignored_then_read : cover (f_saw_ignored && read_ends);

@@ -38,7 +38,8 @@
   // one of its AHB transfers got an ERROR; the lanes covered by its transfers
   reg f_failed;
   reg [3:0] f_lanes, f_wanted;
-  wire [3:0] f_now = (m_ahb_hsize == 0) ? 4'd1 << m_ahb_haddr[1:0] : (m_ahb_hsize == 1) ? 4'd3 << m_ahb_haddr[1:0] : 4'd15;
+  wire [3:0] f_now = (m_ahb_hsize == 0) ? 4'd1 << m_ahb_haddr[1:0] : (m_ahb_hsize == 1) ? 4'd3 << m_ahb_haddr[1:0] :
+      4'd15;
   // an AHB transfer is in its data phase
   reg f_data;
   always @(posedge clk) begin
@@ -79,7 +80,8 @@
       //: R is held, with its word, until accepted.
       if (f_past && f_r) r_kept : assert (s_axil_rvalid && f_r_now == {s_axil_rdata, s_axil_rresp});
       //: Address and data of a write are accepted together, and not while another access is open.
-      together : assert (s_axil_awready == s_axil_wready && (!s_axil_awready || (s_axil_awvalid && s_axil_wvalid && !f_writes && !f_reads)));
+      together : assert (s_axil_awready == s_axil_wready && (!s_axil_awready || (s_axil_awvalid && s_axil_wvalid &&
+          !f_writes && !f_reads)));
       //: A read address is accepted only when valid, and not while another access is open.
       read_alone : assert (!s_axil_arready || (s_axil_arvalid && !f_writes && !f_reads));
       //: No response without a request.
@@ -95,7 +97,8 @@
       //: As above.
       if (m_ahb_htrans[1]) lanes_own : assert ((f_now & ~f_wanted) == 0 && (f_now & f_lanes) == 0);
       //: A transfer is aligned, no wider than a word, and never BUSY or SEQ.
-      aligned : assert (!m_ahb_htrans[0] && m_ahb_hsize <= 2 && (m_ahb_haddr[1:0] & ((2'd1 << m_ahb_hsize) - 2'd1)) == 0);
+      aligned : assert (!m_ahb_htrans[0] && m_ahb_hsize <= 2 &&
+          (m_ahb_haddr[1:0] & ((2'd1 << m_ahb_hsize) - 2'd1)) == 0);
       //: One transfer at a time.
       alone : assert (!(f_data && m_ahb_htrans[1]));
       //: Bounded wait: an access offered while nothing is open is accepted in the next cycle.
@@ -108,7 +111,8 @@
       //: (invariant) TAKE accepts only valid channels.
       if (state == TAKE) taken : assert (write ? s_axil_awvalid && s_axil_wvalid : s_axil_arvalid);
       //: (invariant) The remaining lanes.
-      if (state > TAKE) left_lanes : assert (write ? strobes == (f_wanted & ~f_lanes) && (f_lanes & ~f_wanted) == 0 && (state != ADDRESS || strobes != 0)
+      if (state > TAKE) left_lanes : assert (write ? strobes == (f_wanted & ~f_lanes) && (f_lanes & ~f_wanted) ==
+          0 && (state != ADDRESS || strobes != 0)
                  : f_wanted == 15 && f_lanes == ((state == ADDRESS) ? 4'd0 : 4'd15));
       //: (invariant) An error is recorded, and no transfer follows it.
       if (state > TAKE) remembered : assert (f_failed == error && !(state == ADDRESS && error) &&

@@ -24,7 +24,8 @@
   wire [1:0] f_in_row = f_words ? f_p : f_c[1:0];
   wire [1:0] f_sub = f_quarter ? f_in_row : f_half ? f_in_row[0] : 2'd0;
   wire f_sub_last = f_quarter ? f_sub == 3 : f_half ? f_sub == 1 : 1'b1;
-  wire [10:0] f_off = (f_quarter ? {f_sub, 4'd0} : f_half ? {f_sub[0], 5'd0} : 6'd0) + f_x;  // byte from the beginning of the line's first row on
+  // byte from the beginning of the line's first row on
+  wire [10:0] f_off = (f_quarter ? {f_sub, 4'd0} : f_half ? {f_sub[0], 5'd0} : 6'd0) + f_x;
   wire [16:0] f_row = f_at + f_above + (f_off >> 6);
   wire [16:0] f_at_next = f_at + f_rows;
   wire [10:0] f_next = f_x + count_m1 + 11'd1;
@@ -111,10 +112,12 @@
     //: next comes only while a step is there, and not with the start of a map.
     if (next) step_there : assume (f_on && !start);
     //: The map is stable.
-    if (f_on) map_stands : assume (chans_m1 + 15'd1 == f_chans && height_m1 + 10'd1 == f_height && width_m1 + 11'd1 == f_width &&
+    if (f_on) map_stands : assume (chans_m1 + 15'd1 == f_chans && height_m1 + 10'd1 == f_height &&
+        width_m1 + 11'd1 == f_width &&
         (PLANES != 0 && words) == f_words && (BANDS == 0 || (band == f_band && apart == f_rows)));
     //: The lines of a band are a power of two below those of the map.
-    if (f_setup && BANDS != 0) band_legal : assume (band <= 8 && (band & (band - 4'd1)) == 0 && band < {1'b0, height_m1} + 10'd1);
+    if (f_setup && BANDS != 0) band_legal : assume (band <= 8 && (band & (band - 4'd1)) == 0 &&
+        band < {1'b0, height_m1} + 10'd1);
     //: Planes are as far apart as groups of channels, and are read byte by byte.
     if (f_on && f_words) planes_apart : assume (apart == f_rows && most_m1 == 0);
     //: The rows of a group of channels are those of its lines, a product of layer_decode.
@@ -134,15 +137,18 @@
       //: the band, that of the last channel; of the map, that of the last band.
       ends : assert (chan_end == (f_map_end && f_pixel) && band_end == f_band_end && last == (band_end && f_bottom));
       //: (invariant) Channel, line, byte and plane lie within the map.
-      counted : assert (f_c < f_chans && f_chans <= 15'd1 << CHAN && f_y < f_height && f_height <= 512 && f_x < f_width &&
+      counted : assert (f_c < f_chans && f_chans <= 15'd1 << CHAN && f_y < f_height && f_height <= 512 &&
+          f_x < f_width &&
           f_width <= 960 && (f_words || f_p == 0));
       //: (invariant) Registered properties of the map, and remaining bytes.
-      registered : assert (planes == f_words && quarter == f_quarter && half == (f_half || f_quarter) && few == (rest < 4));
+      registered : assert (planes == f_words && quarter == f_quarter && half == (f_half || f_quarter) && few ==
+          (rest < 4));
       //: (invariant) Remaining channels, lines and bytes.
       left : assert (chan_left == f_chans - f_c - 15'd1 && line_left == f_lines - f_in_band - 10'd1 &&
           rest == f_width - f_x - 11'd1 && x == f_x[5:0] && sub == (f_words ? f_p : f_sub));
       //: (invariant) Start of the group of channels, or of the line in plane 0.
-      begins : assert (f_at <= 32768 && first_row == (f_words ? f_at_0 + f_above + (f_x >> 6) : f_at + f_top_above) && row == f_row &&
+      begins : assert (f_at <= 32768 && first_row == (f_words ? f_at_0 + f_above + (f_x >> 6) :
+          f_at + f_top_above) && row == f_row &&
           (!f_words || (f_p == 0 ? f_at == f_at_0 : f_at_0 <= f_at)));
       //: (invariant) A band begins at a multiple of its lines, above its last line.
       bands : assert (f_top <= f_y && f_in_band < f_lines && f_band <= 8 && (f_band & (f_band - 4'd1)) == 0 &&

@@ -94,7 +94,8 @@
     //: A line has 15 rows at most: the layer decoder refuses others.
     if (start) line_legal : assume (width_m1 < 960);
     //: The lines of a band are a power of two below those of the map.
-    if (start && BANDS != 0) band_legal : assume (band <= 8 && (band & (band - 4'd1)) == 0 && band < {1'b0, height_m1} + 10'd1);
+    if (start && BANDS != 0) band_legal : assume (band <= 8 && (band & (band - 4'd1)) == 0 &&
+        band < {1'b0, height_m1} + 10'd1);
     //: The map is stable.
     if (f_on && BANDS != 0) map_stands : assume (chans_m1 + 15'd1 == f_chans && height_m1 + 10'd1 == f_height &&
         band == f_band && apart == f_rows);
@@ -119,7 +120,8 @@
       ends_last : assert (chan_end == f_chan_end && band_end == (f_chan_end && f_chan_last) &&
           last == (band_end && f_bottom));
       //: (invariant) Channel, line and byte lie within the map.
-      counted : assert (f_c < f_chans && f_chans <= 15'd1 << CHAN && f_y < f_height && f_height <= 512 && f_x < f_width &&
+      counted : assert (f_c < f_chans && f_chans <= 15'd1 << CHAN && f_y < f_height && f_height <= 512 &&
+          f_x < f_width &&
           f_width <= 960 && (f_x & (F_PATH - 11'd1)) == 0);
       //: (invariant) Remaining channels, lines and bytes.
       left : assert (chan_left == f_chans - f_c - 15'd1 && line_left == f_lines - f_in_band - 10'd1 &&

@@ -94,7 +94,8 @@
   reg [4:0] f_still = 5'd0;
   reg [1:0] f_inferences = 2'd0;
   wire f_moves = (list_req_valid && list_req_ready) || f_take || (weight_req_valid && weight_req_ready) ||
-      (bias_req_valid && bias_req_ready) || (pixel_req_valid && pixel_req_ready) || load_done || run_start || seq_done ||
+      (bias_req_valid && bias_req_ready) || (pixel_req_valid && pixel_req_ready) || load_done || run_start ||
+          seq_done ||
       unload_start || unload_done || layer_done || error || start || soft_reset || (arg_valid && arg_ready) ||
       flush != f_was_flush || list_mode != f_was_list;
   always @(posedge clk) begin
@@ -123,7 +124,8 @@
   always @(posedge clk) begin
     if (!rst) begin
       //: The decoder accepts words until it has a layer, then it offers or refuses it.
-      decoder : assume (dec_word_ready == (f_dec == F_WORDS) && (!collected || (f_take && f_part)) && d_valid == (f_dec == F_OFFER) &&
+      decoder : assume (dec_word_ready == (f_dec == F_WORDS) && (!collected || (f_take && f_part)) && d_valid ==
+          (f_dec == F_OFFER) &&
           dec_err == f_err && dec_idle == (f_dec == F_WORDS && !f_part));
       //: A layer's flags match its position in the list; it is stable while it is offered.
       if (d_valid) marks : assume (load_desc[`DESC_FIRST] == f_first && load_desc[`DESC_LAST] == f_last &&
@@ -131,7 +133,8 @@
           (f_worked != 0 || load_desc == f_load_desc));
       //: A map has channels, columns and one to three lines, which are added up one bit per cycle; all first
       //: layers of a run have the same one, since a changed list is refused.
-      if (d_valid) maps : assume (load_desc[`DESC_C] != 0 && load_desc[`DESC_W] != 0 && load_desc[`DESC_H] != 0 && load_desc[`DESC_H] < 4 &&
+      if (d_valid) maps : assume (load_desc[`DESC_C] != 0 && load_desc[`DESC_W] != 0 && load_desc[`DESC_H] != 0 &&
+          load_desc[`DESC_H] < 4 &&
           (!load_desc[`DESC_FIRST] || !f_mapped || f_map == f_first_map));
       //: Only a 1x1 layer has more than 1024 channels, up to 9216: layer_decode refuses others.
       if (d_valid) chans : assume (load_desc[`DESC_C] <= ((load_desc[`DESC_MODE] == `MODE_CHAN) ? 9216 : 1024));

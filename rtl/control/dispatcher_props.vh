@@ -49,7 +49,8 @@
       //: No deadlock: a layer advances in the cycle in which every consumer is free.
       no_deadlock : assert (f_waits == 0);
       //: (invariant) The flags show which consumers have accepted the layer.
-      takers : assert (f_fetch == fetch_taken && f_param == (param_taken && !d_desc[`DESC_POOLS] && !d_desc[`DESC_FP16]) && f_queue == queue_taken &&
+      takers : assert (f_fetch == fetch_taken && f_param == (param_taken && !d_desc[`DESC_POOLS] &&
+          !d_desc[`DESC_FP16]) && f_queue == queue_taken &&
           (!f_weight || weight_taken));
       //: Four layers wait for the array.
       four_ahead : cover (!q_ready && q_valid);

@@ -75,9 +75,11 @@
   always @(posedge clk) begin
     if (!rst) begin
       //: layer_runner flushes after an error, and at the end of a run with prefetched data.
-      if (f_ended || (f_over && (f_seen_next || f_seen_list || late || list_failed || refused))) flush_follows : assume (flush);
+      if (f_ended || (f_over && (f_seen_next || f_seen_list || late || list_failed || refused))) flush_follows :
+          assume (flush);
       //: A run starts while none is active, nothing is in flight and no refusal is pending.
-      if (start) start_when_free : assume (!f_run && !flush && !f_over && !bus_err && !dec_err && !list_changed && !refused && !inf_over && !stuck);
+      if (start) start_when_free : assume (!f_run && !flush && !f_over && !bus_err && !dec_err && !list_changed &&
+          !refused && !inf_over && !stuck);
       //: A list and prefetched data belong to a run.
       if (bus_err && (!f_data || !f_now)) of_a_run : assume (f_run);
       //: An inference ends within a run, and only if no layers of its list are missing.
@@ -89,14 +91,17 @@
       //: Nothing else delays it: a failed list whose words are consumed is a refusal in the next cycle.
       if (f_was_out && !flush) list_counts : assert (refused);
       //: The host reads the first failure of the current inference, with its address, stream, layer and code.
-      if (f_data_ends) data_read : assert (error && err[`ERR_CODE] == (f_was_fault[`FAULT_REFUSED] ? `ERROR_BAD_ACCESS : `ERROR_BUS_ERROR) &&
+      if (f_data_ends) data_read : assert (error && err[`ERR_CODE] == (f_was_fault[`FAULT_REFUSED] ?
+          `ERROR_BAD_ACCESS : `ERROR_BUS_ERROR) &&
           err[`ERR_ADDR] == f_was_fault[`FAULT_ADDR] && err[`ERR_STREAM] == f_was_fault[`FAULT_CHAN] &&
           err[`ERR_LAYER] == f_was_owner[`OWNER_LAYER] && err[`ERR_WAITS] == 0);
       //: Of several refusals the host reads the first one, with its layer; a refusal has priority over the watchdog.
-      if (f_refusal_ends && f_why != F_LIST) refusal_read : assert (error && {err[`ERR_CODE], err[`ERR_LAYER]} == f_what && err[`ERR_ADDR] == 0 &&
+      if (f_refusal_ends && f_why != F_LIST) refusal_read : assert (error && {err[`ERR_CODE], err[`ERR_LAYER]} ==
+          f_what && err[`ERR_ADDR] == 0 &&
           err[`ERR_STREAM] == LIST && err[`ERR_WAITS] == 0);
       //: For a failed list the host reads the first missing layer.
-      if (f_refusal_ends && f_why == F_LIST) lacks_read : assert (error && err[`ERR_LAYER] == f_what[9:0] && err[`ERR_STREAM] == LIST &&
+      if (f_refusal_ends && f_why == F_LIST) lacks_read : assert (error && err[`ERR_LAYER] == f_what[9:0] &&
+          err[`ERR_STREAM] == LIST &&
           err[`ERR_WAITS] == 0);
       if (f_refusal_ends && f_why == F_LIST && f_had_list && f_was_first) begin
         //: The address and code are those of the first failure of the list.
@@ -112,17 +117,22 @@
       //: The end of a run is reported once.
       once : assert (error == f_ended && !(f_ended && (trouble || refuse)));
       //: (invariant) The recorded failures match the model.
-      if (!flush) recorded : assert (inf_now == f_inf && (f_over || late == (f_seen_next || f_seen_now)) && list_failed == f_seen_list &&
-          refused == (f_why != F_NONE) && (f_why != F_LIST || f_seen_list) && (f_run || f_over || !(f_inf || late || list_failed)) && !(f_seen_next && f_seen_now));
+      if (!flush) recorded : assert (inf_now == f_inf && (f_over || late == (f_seen_next || f_seen_now)) &&
+          list_failed == f_seen_list &&
+          refused == (f_why != F_NONE) && (f_why != F_LIST || f_seen_list) && (f_run || f_over || !(f_inf || late ||
+              list_failed)) && !(f_seen_next && f_seen_now));
       //: (invariant) The owner of the held failure matches the model.
       if (!flush && late && !f_over) whose : assert ((late_owner[`OWNER_INF] != inf_now) == f_seen_next);
       //: (invariant) The tracked failure, or an earlier one of the same inference, is recorded.
-      if (!flush && f_had && !f_had_list) followed : assert (late && f_was_ahead == f_seen_next && (!f_was_first || late_fault == f_was_fault));
+      if (!flush && f_had && !f_had_list) followed : assert (late && f_was_ahead == f_seen_next && (!f_was_first ||
+          late_fault == f_was_fault));
       //: (invariant) The tracked failure of a list is recorded likewise.
-      if (!flush && f_had_list) followed_list : assert (list_failed && (!f_was_first || (f_why != F_NONE && f_why != F_LIST) || (bad_addr == f_was_fault[`FAULT_ADDR] &&
+      if (!flush && f_had_list) followed_list : assert (list_failed && (!f_was_first || (f_why != F_NONE &&
+          f_why != F_LIST) || (bad_addr == f_was_fault[`FAULT_ADDR] &&
           bad_code == (f_was_fault[`FAULT_REFUSED] ? `ERROR_BAD_ACCESS : `ERROR_BUS_ERROR))));
       //: (invariant) The recorded refusal is the first one.
-      if (!flush && f_why != F_NONE) first_refusal : assert (bad_index == f_what[9:0] && (f_why == F_LIST || (bad_code == f_what[17:10] && bad_addr == 0)));
+      if (!flush && f_why != F_NONE) first_refusal : assert (bad_index == f_what[9:0] && (f_why == F_LIST ||
+          (bad_code == f_what[17:10] && bad_addr == 0)));
       //: The data of a layer and a later part of the list failed; the data end the run.
       both : cover (f_ended && error && f_data_ends && f_was_ahead == 0 && list_failed);
     end

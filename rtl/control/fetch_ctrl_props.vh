@@ -61,8 +61,10 @@
       state : assert (!f_began || ((weight_req_valid ? loads_left == f_desc[`DESC_LOADS] - f_loads :
           (first || f_loads == f_all)) && (first || bias_req_valid || f_bias == f_all_bias) &&
           (!first || (after && f_bias == 0 && !bn_next && f_loads == 0 && loads_left == f_desc[`DESC_LOADS])) &&
-          skip == f_reuse && none == f_desc[`DESC_POOLS] && bare == f_desc[`DESC_FP16] && f_desc[`DESC_LOADS] >= 1 && f_desc[`DESC_LOADS] <= 64 && f_loads <= f_all &&
-          (!weight_req_valid || f_loads < f_all) && (!bias_req_valid || f_bias < f_all_bias) && (!bias_req_valid || bn_next == (f_bias == 1)) && weight_addr == f_place && f_bias <= 2 &&
+          skip == f_reuse && none == f_desc[`DESC_POOLS] && bare == f_desc[`DESC_FP16] && f_desc[`DESC_LOADS] >= 1 &&
+              f_desc[`DESC_LOADS] <= 64 && f_loads <= f_all &&
+          (!weight_req_valid || f_loads < f_all) && (!bias_req_valid || f_bias < f_all_bias) && (!bias_req_valid ||
+              bn_next == (f_bias == 1)) && weight_addr == f_place && f_bias <= 2 &&
           psize == f_desc[`DESC_PSIZE] && wlen == f_desc[`DESC_WLEN] && wlast == f_desc[`DESC_WLAST] &&
           act_addr == f_desc[`DESC_AADDR] && bn_addr == f_desc[`DESC_BADDR] && n_o == f_desc[`DESC_O] &&
           owner == {f_desc[`DESC_INF], f_desc[`DESC_IDX]}));

@@ -40,9 +40,11 @@
       //: An unload begins only for a layer that was begun.
       if (unload_start) unload_of_layer : assert (f_on || run_start);
       //: (invariant) A layer is active from its start to its end.
-      running : assert (f_on == (state == RUN || state == OUT || state == OUT_WAIT || state == LAYER_END || layer_done));
+      running : assert (f_on == (state == RUN || state == OUT || state == OUT_WAIT || state == LAYER_END ||
+          layer_done));
       //: (invariant) seq_done is latched, and a layer is popped when it is reported as done.
-      seq : assert (f_seq_over == seq_over && q_pop == layer_done && (!layer_done || state == IDLE || state == INF_END || state == FLUSH));
+      seq : assert (f_seq_over == seq_over && q_pop == layer_done && (!layer_done || state == IDLE || state ==
+          INF_END || state == FLUSH));
       //: An inference ends and the next one begins.
       next_inference : cover (inf_next);
       //: A run ends with a flush of the prefetched data.

@@ -2,11 +2,12 @@
 //
 // list_check: detects that a task list has changed during a stream.
 //
-// How it works: the words of each layer are folded into a signature of 32 bits. Those of the first
-// inference are stored; the same layer of a later one must have the same. Prefetched pixels and kept
-// weights belong to the first list, so a layer that differs must not run. Rotation and addition are
-// reversible, so a change in one 32-bit word is always detected, any other one except with a probability of
-// 2^-32.
+// How it works: the signature of a layer is the remainder of its words, lower halves first, divided by
+// x^32 + x^7 + x^6 + x^2 + 1. Those of the first inference are stored; the same layer of a later one must
+// have the same. Prefetched pixels and kept weights belong to the first list, so a layer that differs must
+// not run. The polynomial is primitive and a layer shorter than its period: a change within 32 consecutive
+// bits is always detected, and so is the same change of two 32-bit words, an exchange for instance; any
+// other one except with a probability of 2^-32.
 // Handshake: take strobes with each word, collected with the last one of a layer; changed is a pulse two
 // cycles after that, while the decoder still processes the layer. There is no back-pressure.
 `resetall
@@ -36,8 +37,19 @@ module list_check (
   reg         over;  // the signature of a layer is complete
   reg         over_later;
   wire [31:0] stored;
-  wire [31:0] turned = {sum[24:0], sum[31:25]} + word[31:0];
-  wire [31:0] folded = {turned[18:0], turned[31:19]} + word[63:32];
+  wire [31:0] lower = on(sum) ^ word[31:0];
+  wire [31:0] folded = on(lower) ^ word[63:32];
+
+  // the remainder 32 bits later: the polynomial without its highest term replaces x^32, twice for the bits
+  // that it shifts beyond bit 31
+  function [31:0] on(input [31:0] value);
+    reg [38:0] high;
+    begin
+      high = {7'd0, value} ^ {5'd0, value, 2'd0} ^ {1'b0, value, 6'd0} ^ {value, 7'd0};
+      on = high[31:0] ^ {25'd0, high[38:32]} ^ {23'd0, high[38:32], 2'd0} ^ {19'd0, high[38:32], 6'd0} ^
+          {18'd0, high[38:32], 7'd0};
+    end
+  endfunction
 
   // one signature for each layer of a list: at most 1023
   ram_1r1w #(

@@ -380,7 +380,7 @@ module fp16_task #(
     end
   endgenerate
 
-  wire unused = &{1'b0, desc, running, b_top};
+  wire unused = &{1'b0, desc, running, b_top, part_q};
 
 endmodule
 

@@ -102,11 +102,13 @@
       //: A transfer to the AI RAM is held unchanged until window_ack.
       if (f_waited) window_held : assert (window_req && f_now == f_window);
       //: A legal transfer that its side accepts ends with OKAY, any other one with ERROR.
-      if (f_ours && s_ahb_hready_out) answer : assert ((s_ahb_hresp == 2'b00) == (f_ram || (f_regs && f_begins && !reg_err)));
+      if (f_ours && s_ahb_hready_out) answer : assert ((s_ahb_hresp == 2'b00) == (f_ram || (f_regs && f_begins &&
+          !reg_err)));
       //: A legal register access without reg_err never waits.
       if (f_ours && f_begins && f_regs && !reg_err) no_wait : assert (s_ahb_hready_out);
       //: A read returns the data that its side drives in the last cycle.
-      if (f_ours && s_ahb_hready_out && !f_write && s_ahb_hresp == 0) read_data : assert (s_ahb_hrdata == (f_ram ? window_rdata : reg_rdata));
+      if (f_ours && s_ahb_hready_out && !f_write && s_ahb_hresp == 0) read_data : assert (s_ahb_hrdata == (f_ram ?
+          window_rdata : reg_rdata));
       //: (invariant) The state matches the transfer in the data phase.
       states : assert (state <= FAULT2 && (state != IDLE) == f_ours &&
                  ((state == RAM) == (f_ours && f_ram)) && ((state == REGS) == (f_ours && f_regs && f_begins)) &&

@@ -154,6 +154,7 @@ module host_port #(
   wire wait_weight = work[`WORK_WAIT_WEIGHT];
   wire draining = status[`STATUS_WAITING_DRAIN] && !wait_tile && !wait_weight;
   wire reading = traffic[`TRAFFIC_READING];
+  wire clear = host[`HOST_START] || host[`HOST_SOFT_RESET];
 
   generate
     if (PERF != 0) begin : g_perf
@@ -162,7 +163,7 @@ module host_port #(
       ) u_perf (
           .clk(clk),
           .rst(rst),
-          .clear(host[`HOST_START] || host[`HOST_SOFT_RESET]),
+          .clear(clear),
           .busy(status[`STATUS_BUSY]),
           .issued(work[`WORK_ISSUED]),
           .wait_input(wait_tile),
@@ -186,10 +187,10 @@ module host_port #(
       localparam [9:0] PLACE = `REG_PERF_INFERENCES - `REG_PERF_TOTAL;
       reg [31:0] inferences;
       always @(posedge clk) begin
-        if (rst || host[`HOST_START] || host[`HOST_SOFT_RESET]) inferences <= 32'd0;
+        if (rst || clear) inferences <= 32'd0;
         else inferences <= events[`EVENT_INF_DONE] ? inferences + 32'd1 : inferences;
       end
-      assign perf_value = (perf_index == PLACE[4:1]) ? {32'd0, inferences} : 64'd0;
+      assign perf_value = (perf_index == PLACE[4:1] && !clear) ? {32'd0, inferences} : 64'd0;
       assign perf_carry = 1'b0;
       wire unused_perf = &{1'b0, draining, reading};
     end

@@ -6,7 +6,7 @@
 // output, the bus, or control. So the issues and the five stalls add up to the total. A wait for weights
 // while the bus is reading counts as bus. Multiplications are counted column by column as they pass through
 // the array. All inputs are registered and counted one cycle later. clear zeroes all counters, from a
-// register as well; they read as zeros in that cycle already.
+// register as well; they read as zeros from the cycle of clear on.
 // The lowest bits of a counter are in registers. Their carry is held in `owed` until the counter's turn:
 // the upper bits of all counters are in a memory, which updates one counter per cycle, before the lowest
 // bits can carry again. The value read includes the pending carry, so it is always exact, except in its
@@ -239,12 +239,13 @@ module perf #(
   );
 
   // ---- reads
-  wire owes = owed_16[index] && !clears;
-  wire there = held_16[index] && !clears;
+  wire zero = clear || clears;
+  wire owes = owed_16[index] && !zero;
+  wire there = held_16[index] && !zero;
   wire [IN_LOW-1:0] owing = {{(IN_LOW - 1) {1'b0}}, owes};
   wire [IN_LOW-1:0] upper = there ? seen[IN_LOW-1:0] + owing : owing;
-  wire [MACS_W-1:0] low_mac = low_macs[index[0]*MACS_W+:MACS_W] & {MACS_W{!clears}};
-  wire [EVENT_W-1:0] low_event = low_16[index*EVENT_W+:EVENT_W] & {EVENT_W{!clears}};
+  wire [MACS_W-1:0] low_mac = low_macs[index[0]*MACS_W+:MACS_W] & {MACS_W{!zero}};
+  wire [EVENT_W-1:0] low_event = low_16[index*EVENT_W+:EVENT_W] & {EVENT_W{!zero}};
   wire macs = index[3:1] == 3'd1;
   assign value[31:0] = macs ? {upper[MACS_IN_LOW-1:0], low_mac} : {upper, low_event};
   assign value[63:32] = (macs ? seen[MACS_IN_LOW+:32] : seen[IN_LOW+:32]) & {32{there}};

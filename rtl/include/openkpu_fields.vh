@@ -52,7 +52,9 @@
 `define DESC_S (177)+:(18)  // reduction steps per group, 1..233017 (fc of a 2 MiB map)
 `define DESC_LASTN (195)+:(4)  // valid positions in the last step, 1..9
 `define DESC_G (199)+:(11)  // output groups, 1..1024
-`define DESC_B (210)+:(11)  // groups per block (kept in the weight buffer for all stripes): 8 at most, in a fully connected layer all
+// groups per block (kept in the weight buffer for all stripes): 8 at most, in a fully connected
+// layer all
+`define DESC_B (210)+:(11)
 `define DESC_PAD (221)+:(8)  // pad value
 `define DESC_ARGX (229)+:(24)  // arg_x
 `define DESC_SHRX (253)+:(4)  // shr_x
@@ -300,7 +302,7 @@
 `define WORK_WAIT_OUTPUT 3  // no issue: results are not accepted
 `define WORK_MACS_ISSUED 75:4  // multiplications issued, 8 bits per column
 `define WORK_MACS_GATED 147:76  // multiplications with a gated multiplier, 8 bits per column
-`define WORK_MOVES 148  // an issue was made, or a row of the AI RAM was read or written
+`define WORK_MOVES 148  // an issue was made, a word of the AI RAM read or written, or weights or tables loaded
 `define WORK_BITS 149
 
 // Activity of the storage port in a cycle, for the counters, AI_STATUS and the controller.
@@ -469,7 +471,8 @@
 `define STRIPE_POST (18+10-TB+10-TB)  // the last word provides only bytes after those of the previous word
 `define STRIPE_SHIFT (19+10-TB+10-TB)+:(TB)  // first byte used of a word
 `define STRIPE_ROW (19+10-TB+10-TB+TB)+:(15)  // AI RAM row of the first line
-`define STRIPE_HOP (34+10-TB+10-TB+TB)+:(15)  // dilation: AI RAM rows from the last line of a tap row to the first one of the next
+// dilation: AI RAM rows from the last line of a tap row to the first one of the next
+`define STRIPE_HOP (34+10-TB+10-TB+TB)+:(15)
 `define STRIPE_FLAT_X (49+10-TB+10-TB+TB)+:(4)  // flat: first column of the stripe
 `define STRIPE_FLAT_PIXELS (53+10-TB+10-TB+TB)+:(7)  // flat: pixels of the stripe
 `define STRIPE_BITS (60+10-TB+10-TB+TB)
@@ -481,7 +484,8 @@
 `define NOTE_LINE_END (1+TB+1)  // last word of its line: it waits for no other
 `define NOTE_CHANS (2+TB+1)+:(3)  // 1x1: channels in the word
 `define NOTE_CHMOD (5+TB+1)+:(4)  // 1x1: channels already in the entry
-`define NOTE_SLOTS (9+TB+1)+:(6)  // line of the stripe for each of the three tap rows, 2 bits each; flat: the first pixel
+// line of the stripe for each of the three tap rows, 2 bits each; flat: the first pixel
+`define NOTE_SLOTS (9+TB+1)+:(6)
 `define NOTE_KY_ON (15+TB+1)+:(3)  // tap rows that the line feeds
 `define NOTE_PLACE (18+TB+1)+:(8-TB)  // position of the bytes in a line of the stripe, in quarters of a word
 `define NOTE_BASE (18+TB+1+8-TB)+:(TB)  // first of these bytes in the word

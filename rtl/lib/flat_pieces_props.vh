@@ -38,7 +38,8 @@
       //: The end of the line and of the stripe are reported.
       told : assert (line_end == f_line_end && last == (f_pos + count == f_size));
       //: (invariant) The registered values match the stripe.
-      kept : assert (size == f_size && x_first == f_x_0 && f_size != 0 && f_size <= 64 && f_x_0 < f_width && f_width <= 16);
+      kept : assert (size == f_size && x_first == f_x_0 && f_size != 0 && f_size <= 64 && f_x_0 < f_width &&
+          f_width <= 16);
     end
     //: A stripe that begins within a line ends within the fourth line after it.
     four_lines : cover (f_began && last && !line_end && f_size == 64 && f_x_0 != 0 && f_width == 15);

@@ -24,8 +24,8 @@ module operand_column #(
     parameter TILE_W = 64,
     // derived, not to be set: lanes, bytes of an entry, lanes of a depthwise row, width of a bank index
     parameter L = N_Y * N_Z,
-    parameter WORD = (TILE_W > 64) ? 64 : TILE_W,
-    parameter LD = (L < WORD) ? L : WORD,
+    parameter TILE_WORD = (TILE_W > 64) ? 64 : TILE_W,
+    parameter LD = (L < TILE_WORD) ? L : TILE_WORD,
     parameter ZW = $clog2(N_Z)
 ) (
     // clock and synchronous reset
@@ -68,7 +68,7 @@ module operand_column #(
     output wire [                7:0] macs_gated
 );
 
-  localparam TB = $clog2(WORD);
+  localparam TB = $clog2(TILE_WORD);
   localparam YB = $clog2(N_Y);
   localparam DB = $clog2(LD);
   localparam CB = $clog2(L + 1);  // width of a number of lanes
@@ -80,7 +80,7 @@ module operand_column #(
   assign valid = tap_on ? lane_valid : {L{1'b0}};
 
   // pieces of the word selected by the position
-  wire [8*WORD-1:0] first = row[8*WORD-1:0];
+  wire [8*TILE_WORD-1:0] first = row[8*TILE_WORD-1:0];
   wire [TB-1:0] at = pos[TB-1:0];
   wire [8*N_Y-1:0] lanes_y;  // convolution
   wire [8*L-1:0] lanes_d;  // depthwise layer

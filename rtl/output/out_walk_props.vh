@@ -82,7 +82,8 @@
       layer_stands : assume (((!valid && !r_valid) || (desc == f_desc && wide == f_wide)) &&
           f_kw != 0 && f_kw <= 1024 && f_kh != 0 && f_kh <= 512 && (flat ?
             f_ow != 0 && f_ow < 16 && f_oh != 0 && f_oh <= 512 && f_kh == 1 && plain && !dw && !out32 :
-            f_ow == (f_kw >> fl) && f_oh == (f_kh >> fl) && f_kw == (f_ow << fl) && f_kh == (f_oh << fl)) && f_ow <= 960 && f_o != 0 && f_o <= 1024 &&
+            f_ow == (f_kw >> fl) && f_oh == (f_kh >> fl) && f_kw == (f_ow << fl) && f_kh == (f_oh << fl)) &&
+                f_ow <= 960 && f_o != 0 && f_o <= 1024 &&
           orl == (f_ow + 11'd63) >> 6 && op == (f_ow <= 16 ? 0 : f_ow <= 32 ? 1 : 2) && pool <= 6 &&
           (!dwrow || (plain && dw)) && (!out32 || (plain && !dw)));
       //: A stripe has lines of 64 pixels, 32 or 16: 16 for pools of stride 4 or 1, 32 at most for those of stride 2.
@@ -93,9 +94,11 @@
       if (job_valid && flat) job_flat : assume (job_gx < f_ow && job_width != 0 && job_width <= 64 && job_lines == 1 &&
           job_gy < f_oh && f_job_above + job_gx + job_width <= f_kw && job_nz != 0 && job_chan + job_nz <= f_o);
       //: Before a line of a flat map there is room for its pixels; behind the last line there is none.
-      if (valid && flat) lines_of_map : assume ((f_before < f_kw) == (f_y < f_oh) && (f_y >= f_oh || f_before + f_ow <= f_kw));
+      if (valid && flat) lines_of_map : assume ((f_before < f_kw) == (f_y < f_oh) && (f_y >= f_oh ||
+          f_before + f_ow <= f_kw));
       //: Pieces of lines, as produced by flat_pieces.
-      if (valid && flat) pieces : assume (flat_pos == f_pos && flat_x == f_x && flat_count != 0 && f_x + flat_count <= f_ow &&
+      if (valid && flat) pieces : assume (flat_pos == f_pos && flat_x == f_x && flat_count != 0 &&
+          f_x + flat_count <= f_ow &&
           f_pos + flat_count <= f_size && f_pos[3:0] + flat_count <= 16 && flat_end == (f_x + flat_count == f_ow) &&
           flat_last == (f_pos + flat_count == f_size));
       //: A job is a stripe of the grid, as produced by stripe_iter, or up to 64 pixels of a line of a
@@ -108,9 +111,11 @@
             (job_gx + job_width == f_kw || job_width == f_sw) && (job_gy + job_lines == f_kh || job_lines == f_nl) &&
             (s1 || (job_gx % f_sw == 0 && job_gy % f_nl == 0)) && (dw || (job_nz != 0 && job_chan + job_nz <= f_o))));
       //: A job has two lines of a depthwise layer only where a line is a row, and the map has both.
-      if (job_valid && PAIR != 0 && dwrow && job_nz[1]) two_legal : assume (job_gy + 10'd1 < f_kh && op == 2 && orl == 1);
+      if (job_valid && PAIR != 0 && dwrow && job_nz[1]) two_legal : assume (job_gy + 10'd1 < f_kh && op == 2 &&
+          orl == 1);
       //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows.
-      if (valid && f_chan < f_chans) map_inside : assume (desc[`DESC_DST] + f_group + f_ocs <= f_depth && f_depth <= 32768);
+      if (valid && f_chan < f_chans) map_inside : assume (desc[`DESC_DST] + f_group + f_ocs <= f_depth &&
+          f_depth <= 32768);
       //: The rows of a group of channels are those of its lines, a product of layer_decode.
       if (valid && f_y < f_oh) rows_of_lines : assume (f_above + orl <= f_ocs);
       //: ... for two lines the rows of both.
@@ -119,16 +124,19 @@
         //: A word belongs to a pixel, line and channel of the output map.
         in_map : assert (r_y < f_oh && r_chan < f_chans && r_x < f_ow && (dwrow || r_x + r_count <= f_ow));
         //: Its row is that of this channel, line and pixel in docs/kpu.md.
-        row_of_word : assert ((r_row_a + r_row_b) % 32768 == (desc[`DESC_DST] + r_group + r_above + (r_x >> 6)) % 32768);
+        row_of_word : assert ((r_row_a + r_row_b) % 32768 ==
+            (desc[`DESC_DST] + r_group + r_above + (r_x >> 6)) % 32768);
         //: Its offset in the row is that of the pixel.
         if (!dwrow) place_in_row : assert (r_at == (r_chan[1:0] & f_sub_mask) * (7'd16 << op) + r_x[5:0]);
         //: It lies in the rows of the output map, hence in the AI RAM, even if the line continues in the next row.
-        inside : assert (desc[`DESC_DST] + r_group + r_above + (r_x >> 6) + ((!dwrow && r_at + r_count > 64) || r_two) < f_depth &&
+        inside : assert (desc[`DESC_DST] + r_group + r_above + (r_x >> 6) + ((!dwrow && r_at + r_count > 64) ||
+            r_two) < f_depth &&
             r_above + (r_x >> 6) + ((!dwrow && r_at + r_count > 64) || r_two) < f_ocs);
       end
       if (valid) begin
         //: (invariant) The channel, and the start of its group.
-        group : assert (f_chan < f_chans && f_chan + left * f_apart < f_chans && sub == (f_chan[1:0] & f_sub_mask) && grp_row == f_group[14:0] &&
+        group : assert (f_chan < f_chans && f_chan + left * f_apart < f_chans && sub == (f_chan[1:0] & f_sub_mask) &&
+            grp_row == f_group[14:0] &&
             f_group <= 65535);
         //: (invariant) The line, and its first row.
         lines_left : assert (f_y0 < f_oh && line_row == f_above && f_y < f_oh &&
@@ -137,7 +145,8 @@
         if (!flat) lines_of_job : assert (step <= last && f_y == f_y0 + outs(step) && f_y0 + outs(last) < f_oh &&
             (!pairs || last[0]));
         //: (invariant) The pixels of the job.
-        if (!flat) pixels : assert (o_width != 0 && o_width <= 64 && x_0 + o_width <= f_ow && x_part < 64 && (dwrow || part == 0 || x_part < o_width) &&
+        if (!flat) pixels : assert (o_width != 0 && o_width <= 64 && x_0 + o_width <= f_ow && x_part < 64 &&
+            (dwrow || part == 0 || x_part < o_width) &&
             (!dwrow || (x_0[5:0] == 0 && x_part < o_width)));
         //: (invariant) The pixels of a flat job, and those of the map before the piece.
         if (flat) flat_pixels : assert (f_size <= 64 && f_pos < f_size && f_x < f_ow && f_x_0 < f_ow &&

@@ -87,7 +87,8 @@
           f_orl == (f_ow + 11'd63) >> 6 && op == (f_ow <= 16 ? 0 : f_ow <= 32 ? 1 : 2) && pool <= 6 &&
           (!dwrow || (plain && f_dw)) && (!out32 || (plain && !f_dw)));
       //: A stripe has lines of 64 pixels, 32 or 16: 16 for pools of stride 4 or 1, 32 at most for those of stride 2.
-      if (desc == f_desc) stripe_legal : assume (f_swl >= 4 && f_swl <= 6 && (!(s1 || four) || f_swl == 4) && (!two || f_swl <= 5) &&
+      if (desc == f_desc) stripe_legal : assume (f_swl >= 4 && f_swl <= 6 && (!(s1 || four) || f_swl == 4) &&
+          (!two || f_swl <= 5) &&
           (!plain || f_swl == (f_kw <= 16 ? 4 : f_kw <= 32 ? 5 : 6)) &&
           wide == (dwrow ? op : f_swl == 4 ? 2'd0 : f_swl == 5 ? 2'd1 : 2'd2));
       //: A job is a stripe of the grid, as produced by stripe_iter, or up to 64 pixels of a line of a
@@ -102,18 +103,22 @@
       //: job_row computes a row only for a pending job, and it is where the job begins.
       if (formed) row_formed : assume (job_valid);
       //: That is where the job begins.
-      if (job_ready) row_of_job : assume (base == (desc[`DESC_DST] + f_any_group + f_any_above) % 32768 && f_any_group <= 32768 && f_any_above <= 32768);
+      if (job_ready) row_of_job : assume (base == (desc[`DESC_DST] + f_any_group + f_any_above) % 32768 &&
+          f_any_group <= 32768 && f_any_above <= 32768);
       //: The rows of each group of channels of the map lie in the AI RAM, of up to 32768 rows.
-      if (valid && f_chan < f_chans) map_inside : assume (desc[`DESC_DST] + f_group + f_ocs <= f_depth && f_depth <= 32768);
+      if (valid && f_chan < f_chans) map_inside : assume (desc[`DESC_DST] + f_group + f_ocs <= f_depth &&
+          f_depth <= 32768);
       //: The rows of a group of channels are those of its lines, a product of layer_decode.
       if (valid && f_y < f_oh) rows_of_lines : assume (f_above + f_orl <= f_ocs);
       //: (invariant) The registered layer is that of the previous cycle,
       layer_in_registers : assert (dwrow == (f_desc[`DESC_MODE] == `MODE_DWROW) &&
           {out32, op} == {f_desc[`DESC_OUT32], f_desc[`DESC_OP]} &&
-          s1 == (f_pool == `POOL_MAXS1 || f_pool == `POOL_MEANS1) && two == (f_pool == `POOL_MAX2 || f_pool == `POOL_MEAN2) &&
+          s1 == (f_pool == `POOL_MAXS1 || f_pool == `POOL_MEANS1) && two == (f_pool == `POOL_MAX2 || f_pool ==
+              `POOL_MEAN2) &&
           plain == (f_pool == `POOL_NONE) && four == (f_pool == `POOL_MAX4 || f_pool == `POOL_MEAN4));
       //: (invariant) ... and so are the edges that the job touches, and its last channel.
-      edges_in_registers : assert (right_edge == (f_right == f_desc[`DESC_KW]) && bottom_edge == (f_bottom == f_desc[`DESC_KH]) &&
+      edges_in_registers : assert (right_edge == (f_right == f_desc[`DESC_KW]) && bottom_edge == (f_bottom ==
+          f_desc[`DESC_KH]) &&
           job_z_end == (f_desc[`DESC_DW] ? {ZW{1'b0}} : f_job_nz[ZW-1:0] - 1'b1));
       //: The last line of the window is the first one, or below it by the height of the window.
       if (valid) last_line_of_window : assert (far_line == (s1 ? line + {1'b0, line != lowest} : line | window_m1));
@@ -124,7 +129,8 @@
         row_of_bytes : assert (r_row == (desc[`DESC_DST] + r_group + r_above + (r_x >> 6)) % 32768);
         //: Their offset in the row is that of the pixel; unpooled, it is the first one of four.
         place_in_row : assert (r_at == (r_chan[1:0] & f_sub_mask) * (7'd16 << op) + r_x[5:0] &&
-            (plain ? r_at[1:0] == 0 && r_mask[0] && (r_mask[2] || !r_mask[3]) && (r_mask[1] || !r_mask[2]) : r_mask == 4'd1 << r_at[1:0]));
+            (plain ? r_at[1:0] == 0 && r_mask[0] && (r_mask[2] || !r_mask[3]) && (r_mask[1] || !r_mask[2]) :
+                r_mask == 4'd1 << r_at[1:0]));
         //: They lie in the rows of the output map, hence in the AI RAM.
         inside : assert (desc[`DESC_DST] + r_group + r_above + (r_x >> 6) < f_depth && r_above + (r_x >> 6) < f_ocs);
       end
@@ -132,18 +138,21 @@
       if (valid && s1 && f_below) no_line_twice : assert (line_last < lowest);
       if (valid) begin
         //: (invariant) The channel, and the start of its group.
-        group : assert (f_chan0 < f_chans && f_chan == f_chan0 + (out32 ? {z, 2'd0} : z) && f_chan0 + (out32 ? {z_end, 2'd0} : z_end) < f_chans && z <= z_end &&
+        group : assert (f_chan0 < f_chans && f_chan == f_chan0 + (out32 ? {z, 2'd0} : z) && f_chan0 + (out32 ?
+            {z_end, 2'd0} : z_end) < f_chans && z <= z_end &&
             sub_0 == (f_chan0[1:0] & f_sub_mask) && f_group <= 65535 && f_group0 <= 65535 && (!f_dw || z_end == 0) &&
             (!dwrow || (f_chan0 + line_last < f_chans && sub_0 == 0 && line_last <= f_sub_mask)));
         //: (invariant) First row of the line in this channel and in the first one.
-        rows_now : assert (f_y < f_oh && f_y0 < f_oh && f_above <= 32768 && row == (desc[`DESC_DST] + f_group + f_above) % 32768 &&
+        rows_now : assert (f_y < f_oh && f_y0 < f_oh && f_above <= 32768 && row ==
+            (desc[`DESC_DST] + f_group + f_above) % 32768 &&
             (z == 0 ? f_group == f_group0 : first_row == (desc[`DESC_DST] + f_group0 + f_above) % 32768));
         //: (invariant) The lines of the job.
         lines_of_job : assert (line <= line_last && f_y == f_y0 + (dwrow ? 2'd0 : two ? line >> 1 : line) &&
             f_y0 + (dwrow ? 2'd0 : two ? line_last >> 1 : line_last) < f_oh && (!two || (!line[0] && !line_last[0])) &&
             (!four || line_last == 0) && step <= window_m1);
         //: (invariant) The pixels of the job.
-        pixels_of_job : assert (width != 0 && width <= 64 && x_0 + width <= f_ow && x < width && (s1 || x_0 % 4 == 0 || four) &&
+        pixels_of_job : assert (width != 0 && width <= 64 && x_0 + width <= f_ow && x < width && (s1 || x_0 % 4 ==
+            0 || four) &&
             (!plain || (x[1:0] == 0 && x_0[1:0] == 0)) && (!(two || s1) || !x[0]) && (!two || !x_0[0]));
       end
     end

@@ -22,7 +22,7 @@ module loop_nest #(
     parameter N_Y        = 4,
     parameter N_Z        = 4,
     // bytes of a tile word
-    parameter TILE_W     = 64,
+    parameter TILE_WORD  = 64,
     // 1: two depthwise rows per issue; the bytes of 32-bit sums leave in parallel; maps of 1x1 layers may be
     // one line
     parameter PAIR       = 0,
@@ -53,7 +53,7 @@ module loop_nest #(
 );
 
   // depthwise lanes: at most the bytes of a tile word
-  localparam integer LANES = (N_Y * N_Z < TILE_W) ? N_Y * N_Z : TILE_W;
+  localparam integer LANES = (N_Y * N_Z < TILE_WORD) ? N_Y * N_Z : TILE_WORD;
 
   // ---- the layer
   wire [1:0] mode = desc[`DESC_MODE];

@@ -32,10 +32,10 @@ module sequencer #(
     // derived, not to be set: lanes, bytes of a tile word, lanes of a depthwise row, widths of an entry
     // index, of addresses, of counters, of a bank index
     parameter L          = N_Y * N_Z,
-    parameter WORD       = (TILE_W > 64) ? 64 : TILE_W,
-    parameter LD         = (L < WORD) ? L : WORD,
+    parameter TILE_WORD  = (TILE_W > 64) ? 64 : TILE_W,
+    parameter LD         = (L < TILE_WORD) ? L : TILE_WORD,
     parameter TE         = $clog2(TILE_ROWS),
-    parameter TA         = TE + 6 - $clog2(WORD),
+    parameter TA         = TE + 6 - $clog2(TILE_WORD),
     parameter WA         = $clog2(WBUF_ROWS),
     parameter TW         = TE + 2,
     parameter WW         = WA + 2,
@@ -98,7 +98,7 @@ module sequencer #(
   loop_nest #(
       .N_Y       (N_Y),
       .N_Z       (N_Z),
-      .TILE_W    (WORD),
+      .TILE_WORD (TILE_WORD),
       .PAIR      (PAIR),
       .SUM_PLANES(SUM_PLANES),
       .FLAT_MAPS (FLAT_MAPS),

@@ -27,8 +27,10 @@
   wire f_takes_others = rd_take && (f_sel == 1 || f_sel == 2);
   wire f_takes_list = rd_take && f_sel == 0;
   always @(posedge clk) begin
-    f_pixels_first <= (rst || !share || !f_others || f_takes_others || f_takes_list) ? 2'd0 : f_pixels_first + f_takes_pixels;
-    f_others_first <= (rst || !share || !rd_want[3] || f_takes_pixels || f_takes_list) ? 2'd0 : f_others_first + f_takes_others;
+    f_pixels_first <= (rst || !share || !f_others || f_takes_others || f_takes_list) ? 2'd0 :
+        f_pixels_first + f_takes_pixels;
+    f_others_first <= (rst || !share || !rd_want[3] || f_takes_pixels || f_takes_list) ? 2'd0 :
+        f_others_first + f_takes_others;
   end
   // the last accepted burst
   reg f_taken = 1'b0;

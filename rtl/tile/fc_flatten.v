@@ -17,42 +17,42 @@
 module fc_flatten #(
     // entries of the tile buffer; bytes of a word
     parameter TILE_ROWS = 32,
-    parameter TILE_W    = 64,
+    parameter TILE_WORD = 64,
     // derived, not to be set: log2 of the word, widths of an entry counter, of a word address
-    parameter TB        = $clog2(TILE_W),
+    parameter TB        = $clog2(TILE_WORD),
     parameter TW        = $clog2(TILE_ROWS) + 2,
     parameter AW        = $clog2(TILE_ROWS) + 6 - TB
 ) (
     // clock and synchronous reset; restart at the start of a layer
-    input  wire                clk,
-    input  wire                rst,
-    input  wire                restart,
+    input  wire                   clk,
+    input  wire                   rst,
+    input  wire                   restart,
     // entries released and filled (running counts)
-    input  wire [      TW-1:0] tile_freed,
-    input  wire [      TW-1:0] tile_filled,
+    input  wire [         TW-1:0] tile_freed,
+    input  wire [         TW-1:0] tile_filled,
     // request permitted, request issued; word: `bytes` bytes are valid from base (a multiple of 16) on, last
     // word of the vector
-    output wire                ready,
-    input  wire                sent,
-    input  wire                valid,
-    input  wire [8*TILE_W-1:0] word,
-    input  wire [      TB-1:0] base,
-    input  wire [        TB:0] bytes,
-    input  wire                lastword,
+    output wire                   ready,
+    input  wire                   sent,
+    input  wire                   valid,
+    input  wire [8*TILE_WORD-1:0] word,
+    input  wire [         TB-1:0] base,
+    input  wire [           TB:0] bytes,
+    input  wire                   lastword,
     // one byte per bank: enable, byte, belongs to the next step
-    output reg  [         8:0] we,
-    output reg  [        71:0] bytes_out,
-    output reg  [         8:0] zero,
+    output reg  [            8:0] we,
+    output reg  [           71:0] bytes_out,
+    output reg  [            8:0] zero,
     // word address of the next step and of this one, byte enables
-    output reg  [      AW-1:0] addr_0,
-    output reg  [      AW-1:0] addr_1,
-    output wire [  TILE_W-1:0] lanes_0,
-    output wire [  TILE_W-1:0] lanes_1,
+    output reg  [         AW-1:0] addr_0,
+    output reg  [         AW-1:0] addr_1,
+    output wire [  TILE_WORD-1:0] lanes_0,
+    output wire [  TILE_WORD-1:0] lanes_1,
     // entries completed by the writes of this cycle
-    output reg  [         4:0] done
+    output reg  [            4:0] done
 );
 
-  localparam HW = (TILE_W < 9) ? 72 : 8 * TILE_W;  // at least nine bytes
+  localparam HW = (TILE_WORD < 9) ? 72 : 8 * TILE_WORD;  // at least nine bytes
   localparam LW = (TB < 4) ? 4 : TB + 1;  // remaining bytes: a word, or nine
 
   // current word, and the pending one
@@ -197,8 +197,8 @@ module fc_flatten #(
       end
     end
   endgenerate
-  assign lanes_1 = {{(TILE_W - 1) {1'b0}}, 1'b1} << at;
-  assign lanes_0 = {lanes_1[TILE_W-2:0], lanes_1[TILE_W-1]};
+  assign lanes_1 = {{(TILE_WORD - 1) {1'b0}}, 1'b1} << at;
+  assign lanes_0 = {lanes_1[TILE_WORD-2:0], lanes_1[TILE_WORD-1]};
 
   wire unused = &{1'b0, base, entry_1, step_1};
 

@@ -24,7 +24,7 @@
 module fill_seq #(
     // entries of the tile buffer; bytes of a word: 8, 16, 32 or 64
     parameter TILE_ROWS = 32,
-    parameter TILE_W    = 64,
+    parameter TILE_WORD = 64,
     // 1: the path has two rows; 1: maps of 1x1 layers may be one line; largest dilation; 1: fc_done advances
     // the entry of a vector
     parameter PAIR      = 0,
@@ -35,7 +35,7 @@ module fill_seq #(
     parameter READ      = 1,
     // derived, not to be set: log2 of the word, widths of its address, of a word index in a line (1024 bytes
     // at most), of a quarter-word index in an entry of 64 bytes, of an entry counter
-    parameter TB        = $clog2(TILE_W),
+    parameter TB        = $clog2(TILE_WORD),
     parameter AW        = 21 - TB,
     parameter NB        = 10 - TB,
     parameter QB        = 8 - TB,
@@ -107,9 +107,9 @@ module fill_seq #(
   reg [`STRIPE_BITS-1:0] stripe;
   reg [10:0] right;  // last column of the map
   fill_stripe #(
-      .TILE_W(TILE_W),
+      .TILE_WORD(TILE_WORD),
       .FLAT_MAPS(FLAT_MAPS),
-      .DILATION(DILATION)
+      .DILATION (DILATION)
   ) u_next (
       .clk        (clk),
       .rst        (rst),
@@ -147,7 +147,7 @@ module fill_seq #(
   reg started;
   always @(posedge clk) started <= start && !rst;
   fill_units #(
-      .TILE_W(TILE_W)
+      .TILE_WORD(TILE_WORD)
   ) u_units (
       .clk        (clk),
       .rst        (rst),
@@ -309,7 +309,7 @@ module fill_seq #(
     if (FLAT_MAPS != 0) begin : g_flat
       wire ends;
       flat_pieces #(
-          .WORD(TILE_W),
+          .WORD(TILE_WORD),
           .JOIN(1)
       ) u_pieces (
           .clk     (clk),
@@ -357,7 +357,7 @@ module fill_seq #(
 
   wire [`NOTE_BITS-1:0] asking;
   assign taken_last = pass_end;
-  assign taken_bytes = s_last ? tail : TILE_W[TB:0];
+  assign taken_bytes = s_last ? tail : TILE_WORD[TB:0];
   assign asking[`NOTE_VECTOR_END] = pass_end;
   assign asking[`NOTE_BYTES] = flat ? flat_bytes[TB:0] : taken_bytes;
   assign asking[`NOTE_LINE_END] = s_last;

@@ -73,7 +73,8 @@
       f_lo2 <= desc[`DESC_SRC2];
     end else if (go) begin
       if (line_end) begin
-        f_above <= y_last ? f_above_0 : f_hop ? f_above + {{2{f_hop_rows[14]}}, f_hop_rows} : f_above + ({12'd0, irl} << skip_l);
+        f_above <= y_last ? f_above_0 : f_hop ? f_above + {{2{f_hop_rows[14]}}, f_hop_rows} :
+            f_above + ({12'd0, irl} << skip_l);
         f_y <= y_last ? f_first_y : f_hop ? f_y + f_d + 12'd1 - f_lines : f_y + (12'd1 << skip_l);
         {f_t, f_l} <= y_last ? {f_t_0, f_l_0} : f_hop ? {f_t + 2'd1, 2'd0} : {f_t, f_l + 2'd1};
       end
@@ -100,17 +101,20 @@
           desc[`DESC_IP] == (n_w <= 16 ? 0 : n_w <= 32 ? 1 : 2) && desc[`DESC_IRL] == (n_w + 11'd63) >> 6 &&
           desc[`DESC_STL] <= 2);
       //: No stripe is ready before the third cycle; its lines and words lie in the map (proven for fill_stripe).
-      if (f_on && stripe_ready) stripe_legal : assume (f_age >= 2 && f_stripe_y < n_h && (f_far || f_stripe_y + f_reach < n_h) &&
+      if (f_on && stripe_ready) stripe_legal : assume (f_age >= 2 && f_stripe_y < n_h && (f_far ||
+          f_stripe_y + f_reach < n_h) &&
           f_first_s <= f_last_s && {f_last_s, {TB{1'b0}}} < n_w &&
           (!whole || (f_first_s == 0 && f_stripe_y == 0)));
       //: Dilation is that of 3x3 windows without picks (layer_flags).
-      if (f_far) dilation_legal : assume (f_mode == `MODE_TAPS && k3_layer && desc[`DESC_STL] == 0 && desc[`DESC_DIL] < DILATION);
+      if (f_far) dilation_legal : assume (f_mode == `MODE_TAPS && k3_layer && desc[`DESC_STL] == 0 &&
+          desc[`DESC_DIL] < DILATION);
       //: With dilation a stripe has lines of three tap rows, clipped to the map: from a line of the upper one, or
       //: the first one of the middle one, to the last one of the lower or the middle one (proven for fill_stripe).
       if (f_on && stripe_ready && f_far) far_legal : assume (f_next_lines != 0 && f_next_lines <= 4 &&
           (f_next_index < f_next_lines || f_next_index == 4) && f_next_low <= f_next_lines &&
           f_stripe_y + (f_next_index == 4 ? 12'd0 : f_d) == f_stripe_gy + (f_next_index == 4 ? 12'd0 : f_next_index) &&
-          f_stripe_gy < 512 && f_stripe_gy + f_next_lines <= n_h && (f_next_low == 0 || f_stripe_gy + f_d + f_next_low <= n_h));
+          f_stripe_gy < 512 && f_stripe_gy + f_next_lines <= n_h && (f_next_low == 0 ||
+              f_stripe_gy + f_d + f_next_low <= n_h));
       //: A group of channels includes the rows of its lines (layer_decode multiplies): at a stripe's first line,
       if (f_on && stripe_ready) rows_above_stripe : assume (f_stripe_above + desc[`DESC_IRL] <= f_ics);
       //: ... and at the current line.
@@ -139,7 +143,8 @@
       //: (invariant) ... its dilation,
       if (f_on && !start) far_layer : assert (far == f_far);
       //: (invariant) ... and so are the registered fields,
-      if (f_on && !start) fields_of_layer : assert ({k3, stl, ip, irl} == {k3_layer, desc[`DESC_STL], desc[`DESC_IP], desc[`DESC_IRL]} &&
+      if (f_on && !start) fields_of_layer : assert ({k3, stl, ip, irl} ==
+          {k3_layer, desc[`DESC_STL], desc[`DESC_IP], desc[`DESC_IRL]} &&
           {src, src2, group_rows} == {desc[`DESC_SRC], desc[`DESC_SRC2], desc[`DESC_ICS]});
       //: (invariant) ... the last column,
       if (f_on && !start) column_of_layer : assert (right == n_w - 11'd1);
@@ -172,18 +177,22 @@
         if (f_far) begin
           //: (invariant) With dilation each tap row has the lines of the stripe, d from those of the next one; a
           //: clipped one fewer.
-          far_line : assert (f_t < 3 && f_l < f_lines && f_lines != 0 && f_lines <= 4 && rel == {f_t, f_l} && f_y + f_d == f_gy + (f_t == 0 ? 12'd0 : f_t == 1 ? f_d : f_d << 1) + f_l &&
+          far_line : assert (f_t < 3 && f_l < f_lines && f_lines != 0 && f_lines <= 4 && rel == {f_t, f_l} &&
+              f_y + f_d == f_gy + (f_t == 0 ? 12'd0 : f_t == 1 ? f_d : f_d << 1) + f_l &&
               f_low <= f_lines && f_gy < 512 && f_gy + f_lines <= n_h && (f_low == 0 || f_gy + f_d + f_low <= n_h));
           //: (invariant) Remaining lines of the tap rows.
-          far_left : assert (y_left == (f_t == 0 ? f_after + f_lines + f_low : f_t == 1 ? f_after + f_low : f_low - 12'd1 - f_l));
+          far_left : assert (y_left == (f_t == 0 ? f_after + f_lines + f_low : f_t == 1 ? f_after + f_low :
+              f_low - 12'd1 - f_l));
           //: (invariant) A pass begins with the stripe's first line again.
           far_again : assert ({f_t_0, f_l_0} <= {f_t, f_l} && (stripe[`STRIPE_INDEX] == 4 ? {f_t_0, f_l_0} == 4'b0100 :
               f_t_0 == 0 && f_l_0 == stripe[`STRIPE_INDEX] && f_l_0 < f_lines) &&
-              stripe[`STRIPE_REACH] == (f_t_0 == 0 ? f_lines - 12'd1 - f_l_0 + f_lines + f_low : f_lines - 12'd1 + f_low) &&
+              stripe[`STRIPE_REACH] == (f_t_0 == 0 ? f_lines - 12'd1 - f_l_0 + f_lines + f_low :
+                  f_lines - 12'd1 + f_low) &&
               f_first_y + f_d == f_gy + (f_t_0 == 0 ? 12'd0 : f_d) + f_l_0);
         end
         //: (invariant) The word index lies in the line.
-        words : assert (s <= s_final && s_final == (!whole ? stripe[`STRIPE_FINAL] : unit_last ? \u_units.tail_last : \u_units.full_last ) && {stripe[`STRIPE_FINAL], {TB{1'b0}}} < n_w &&
+        words : assert (s <= s_final && s_final == (!whole ? stripe[`STRIPE_FINAL] : unit_last ? \u_units.tail_last :
+            \u_units.full_last ) && {stripe[`STRIPE_FINAL], {TB{1'b0}}} < n_w &&
             stripe[`STRIPE_FIRST] <= s_final && (!whole || stripe[`STRIPE_FIRST] == 0));
       end
     end

@@ -18,11 +18,11 @@
 
 module fill_stripe #(
     // bytes of a word: 8, 16, 32 or 64; 1: maps of 1x1 layers may be one line; largest dilation
-    parameter TILE_W    = 64,
+    parameter TILE_WORD = 64,
     parameter FLAT_MAPS = 0,
     parameter DILATION  = 1,
     // derived, not to be set: log2 of the word, width of a word index in a line (1024 bytes at most)
-    parameter TB        = $clog2(TILE_W),
+    parameter TB        = $clog2(TILE_WORD),
     parameter NB        = 10 - TB
 ) (
     // clock and synchronous reset

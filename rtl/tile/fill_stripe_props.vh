@@ -108,11 +108,13 @@
       //: (invariant) The second step follows the first.
       if (f_on && !start) in_turn : assert (p_there || !there);
       //: (invariant) The whole map is one stripe.
-      if (f_on && !start && whole) one_stripe : assert (stripe_gx == 0 && stripe_gy == 0 && (!p_there || p_gx == 0 && p_gy == 0));
+      if (f_on && !start && whole) one_stripe : assert (stripe_gx == 0 && stripe_gy == 0 && (!p_there || p_gx == 0 &&
+          p_gy == 0));
       //: (invariant) The first step's registers hold the iterator's stripe until the iterator advances.
       if (f_on && !start && onward) kept : assert (p_gx == stripe_gx && p_gy == stripe_gy);
       //: (invariant) The first step's registers hold a stripe of the grid.
-      if (f_on && !start && p_there) kept_of_grid : assert (p_gx < f_kw && p_gy < f_kh && p_low == (f_left_y <= f_lines) &&
+      if (f_on && !start && p_there) kept_of_grid : assert (p_gx < f_kw && p_gy < f_kh && p_low ==
+          (f_left_y <= f_lines) &&
           p_lines == (p_low ? f_left_y : f_lines) && p_reach == (f_left_x <= f_width ? f_left_x : f_width) - 1 &&
           p_last == (whole || (f_left_x <= f_width && p_low)));
       //: (invariant) The lines computed by the second step are those of the stripe.

@@ -16,8 +16,8 @@
 
 module fill_units #(
     // bytes of a word: 8, 16, 32 or 64; derived, not to be set: their log2
-    parameter TILE_W = 64,
-    parameter TB     = $clog2(TILE_W)
+    parameter TILE_WORD = 64,
+    parameter TB        = $clog2(TILE_WORD)
 ) (
     // clock and synchronous reset
     input  wire                  clk,

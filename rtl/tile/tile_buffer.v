@@ -5,7 +5,7 @@
 // How it works: fill_seq reads AI RAM words in the order in which the array needs them; tile_scatter
 // distributes their bytes to the banks, at the places given by tile_place; for fully connected layers
 // fc_flatten does, or fc_serial where a word is 8 bytes. An entry is one reduction step, bank t the 64
-// operands of column t. Entries form a ring. The tile buffer works in words of TILE_W bytes; a word of the
+// operands of column t. Entries form a ring. The tile buffer works in words of TILE_WORD bytes; a word of the
 // memory path holds one or more of them.
 // Handshake: start with a stable descriptor. The fill waits for room (tile_freed) and for the AI RAM
 // (fill_req until fill_gnt); tile_filled and tile_freed are running counts of entries. Each bank has its own
@@ -29,9 +29,9 @@ module tile_buffer #(
     parameter READ      = 1,
     // derived, not to be set: bytes of a word, log2 of the path and of the word, widths of an entry counter,
     // of an entry index, of an address in a bank
-    parameter WORD      = (TILE_W > 64) ? 64 : TILE_W,
+    parameter TILE_WORD = (TILE_W > 64) ? 64 : TILE_W,
     parameter PB        = $clog2(PATH),
-    parameter TB        = $clog2(WORD),
+    parameter TB        = $clog2(TILE_WORD),
     parameter TW        = $clog2(TILE_ROWS) + 2,
     parameter TA        = $clog2(TILE_ROWS),
     parameter AW        = TA + 6 - TB
@@ -92,7 +92,7 @@ module tile_buffer #(
   wire [2:0] swl = (mode == `MODE_DWROW) ? 3'd6 : flat ? 3'd4 : desc[`DESC_SWL];
 
   // words of eight bytes: a vector is written through the views of tile_scatter
-  localparam FC_SERIAL = (WORD == 8) ? 1 : 0;
+  localparam FC_SERIAL = (TILE_WORD == 8) ? 1 : 0;
   wire serial = FC_SERIAL != 0 && fc_mode;
   wire note_valid;
   wire [`NOTE_BITS-1:0] note;
@@ -103,7 +103,7 @@ module tile_buffer #(
 
   fill_seq #(
       .TILE_ROWS(TILE_ROWS),
-      .TILE_W   (WORD),
+      .TILE_WORD(TILE_WORD),
       .PAIR     (PAIR),
       .FLAT_MAPS(FLAT_MAPS),
       .DILATION (DILATION),
@@ -134,14 +134,14 @@ module tile_buffer #(
 
   // ---- stage D: the tile word within the word read, and its note
   wire d_valid;
-  wire [8*WORD-1:0] d_word, d_word_b;
+  wire [8*TILE_WORD-1:0] d_word, d_word_b;
   wire [`NOTE_BITS-1:0] d_note;
   tile_word #(
       .PATH(PATH),
-      .WORD(WORD),
+      .TILE_WORD(TILE_WORD),
       .PAIR(PAIR),
       .READ(READ),
-      .NW  (`NOTE_BITS)
+      .NW(`NOTE_BITS)
   ) u_word (
       .clk       (clk),
       .rst       (rst),
@@ -174,7 +174,7 @@ module tile_buffer #(
   wire [7:0] d_count = {{(7 - TB) {1'b0}}, d_note[`NOTE_BYTES]};
   tile_place #(
       .TILE_ROWS(TILE_ROWS),
-      .TILE_W   (WORD)
+      .TILE_WORD(TILE_WORD)
   ) u_place (
       .mode    (mode),
       .ew      (desc[`DESC_EW]),
@@ -197,7 +197,7 @@ module tile_buffer #(
 
   wire [4:0] sc_done, flatten_done;
   wire f_valid;
-  wire [8*WORD-1:0] view0, view1, view2, view3, f_word_b;
+  wire [8*TILE_WORD-1:0] view0, view1, view2, view3, f_word_b;
   wire [2:0] f_on_b;
   wire [8:0] f_on, f_zero;
   wire [17:0] f_pick;
@@ -207,7 +207,7 @@ module tile_buffer #(
   wire [6:0] f_upto;  // flat: number of bytes written
 
   tile_scatter #(
-      .TILE_W   (WORD),
+      .TILE_WORD(TILE_WORD),
       .PAIR     (PAIR),
       .FLAT_MAPS(FLAT_MAPS),
       .DILATION (DILATION),
@@ -250,15 +250,15 @@ module tile_buffer #(
   wire [8:0] we, zero;
   wire [71:0] fc_bytes;
   wire [3*AW-1:0] addr;
-  wire [3*WORD-1:0] lanes, own;  // byte enables at the three places; those of tile_scatter
+  wire [3*TILE_WORD-1:0] lanes, own;  // byte enables at the three places; those of tile_scatter
   wire flattens;  // fc_flatten writes the banks
   genvar p;
   generate
-    for (p = 0; p < 3 * WORD; p = p + 1) begin : g_lane
-      localparam integer BYTE_I = p % WORD;
+    for (p = 0; p < 3 * TILE_WORD; p = p + 1) begin : g_lane
+      localparam integer BYTE_I = p % TILE_WORD;
       localparam [6:0] BYTE = BYTE_I[6:0];
       wire one = !serial || f_odd == BYTE[0];
-      assign own[p] = flat ? BYTE < f_upto : f_quarters[p*4/WORD] && one;
+      assign own[p] = flat ? BYTE < f_upto : f_quarters[p*4/TILE_WORD] && one;
     end
     if (FC_SERIAL != 0) begin : g_serial
       wire work;
@@ -287,10 +287,10 @@ module tile_buffer #(
     end else begin : g_flatten
       wire [8:0] fc_we, fc_zero;
       wire [AW-1:0] fc_addr_0, fc_addr_1;
-      wire [WORD-1:0] fc_lanes_0, fc_lanes_1;
+      wire [TILE_WORD-1:0] fc_lanes_0, fc_lanes_1;
       fc_flatten #(
           .TILE_ROWS(TILE_ROWS),
-          .TILE_W   (WORD)
+          .TILE_WORD(TILE_WORD)
       ) u_flatten (
           .clk        (clk),
           .rst        (rst),
@@ -321,8 +321,8 @@ module tile_buffer #(
       assign addr = fc_mode ? {fc_addr_1, fc_addr_1, fc_addr_0} : f_addr;
       assign lanes = fc_mode ? {fc_lanes_1, fc_lanes_1, fc_lanes_0} : own;
     end
-    if (FLAT_MAPS != 0 && WORD < 16) begin : g_illegal_flat
-      ILLEGAL_FLAT_NEEDS_TILE_W_16 u_illegal ();
+    if (FLAT_MAPS != 0 && TILE_WORD < 16) begin : g_illegal_flat
+      ILLEGAL_FLAT_NEEDS_TILE_WORD_16 u_illegal ();
     end
   endgenerate
 
@@ -341,7 +341,7 @@ module tile_buffer #(
           .BANK  (t),
           .TWO   (1 - FC_SERIAL),
           .ROWS  (TILE_ROWS),
-          .TILE_W(WORD),
+          .TILE_WORD(TILE_WORD),
           .PAIR  (PAIR)
       ) u_bank (
           .clk      (clk),
@@ -349,8 +349,8 @@ module tile_buffer #(
           .zero     (zero[t]),
           .addr_0   (addr[AW-1:0]),
           .addr_own (addr[AW*OWN+:AW]),
-          .lanes_0  (lanes[WORD-1:0]),
-          .lanes_own(lanes[WORD*OWN+:WORD]),
+          .lanes_0  (lanes[TILE_WORD-1:0]),
+          .lanes_own(lanes[TILE_WORD*OWN+:TILE_WORD]),
           .view0    (view0),
           .view1    (view1),
           .view2    (view2),

@@ -17,9 +17,9 @@
 module tile_place #(
     // entries of the tile buffer; bytes of a word
     parameter TILE_ROWS = 32,
-    parameter TILE_W    = 64,
+    parameter TILE_WORD = 64,
     // derived, not to be set, see tile_bank
-    parameter TB        = $clog2(TILE_W),
+    parameter TB        = $clog2(TILE_WORD),
     parameter QB        = 8 - TB,
     parameter EW        = $clog2(TILE_ROWS),
     parameter AW        = EW + 6 - TB
@@ -52,7 +52,7 @@ module tile_place #(
 
   // ---- entries
   wire [EW-1:0] rows = ew ? {EW{1'b0}} : {{(EW - 5) {1'b0}}, irl};
-  wire [EW-1:0] up = dwrow_mode ? rows : {{(EW - 1) {1'b0}}, chan_mode && TILE_W > 16};
+  wire [EW-1:0] up = dwrow_mode ? rows : {{(EW - 1) {1'b0}}, chan_mode && TILE_WORD > 16};
   wire [EW-1:0] entry_0 = entry + up;
   wire [EW-1:0] entry_2 = entry - (dwrow_mode ? rows : {EW{1'b0}});
 
@@ -86,7 +86,7 @@ module tile_place #(
       localparam integer ROW = t / 3;
       localparam integer COL = t % 3;
       localparam [1:0] KX = COL[1:0];
-      if (TILE_W > 16) begin : g_many
+      if (TILE_WORD > 16) begin : g_many
         // the bank holds channel nth of the word, possibly in the next entry
         wire wraps = T < chmod;
         wire [3:0] nth = T - chmod + (wraps ? 4'd9 : 4'd0);

@@ -14,32 +14,32 @@ module tile_word #(
     // bytes of the memory path, of a word; 1: the path has two rows; cycles from a grant to the read data;
     // width of a note
     parameter PATH = 64,
-    parameter WORD = 64,
+    parameter TILE_WORD = 64,
     parameter PAIR = 0,
     parameter READ = 1,
-    parameter NW   = 64,
+    parameter NW = 64,
     // derived, not to be set: log2 of both
-    parameter PB   = $clog2(PATH),
-    parameter TB   = $clog2(WORD)
+    parameter PB = $clog2(PATH),
+    parameter TB = $clog2(TILE_WORD)
 ) (
     // clock and synchronous reset
-    input  wire              clk,
-    input  wire              rst,
+    input  wire                   clk,
+    input  wire                   rst,
     // layer: upper bits are inverted
-    input  wire              invert,
+    input  wire                   invert,
     // address of the requested word; read data, their note
-    input  wire [   20-TB:0] tile_word,
-    input  wire [8*PATH-1:0] fill_data,
-    input  wire              note_valid,
-    input  wire [    NW-1:0] note,
+    input  wire [        20-TB:0] tile_word,
+    input  wire [     8*PATH-1:0] fill_data,
+    input  wire                   note_valid,
+    input  wire [         NW-1:0] note,
     // the word and its note; the upper row of the path's word
-    output reg               d_valid,
-    output reg  [8*WORD-1:0] d_word,
-    output reg  [    NW-1:0] d_note,
-    output wire [8*WORD-1:0] d_word_b
+    output reg                    d_valid,
+    output reg  [8*TILE_WORD-1:0] d_word,
+    output reg  [         NW-1:0] d_note,
+    output wire [8*TILE_WORD-1:0] d_word_b
 );
 
-  wire [8*WORD-1:0] fetched;
+  wire [8*TILE_WORD-1:0] fetched;
   wire [8*PATH-1:0] offset_data = fill_data ^ {PATH{invert, 7'd0}};
 
   generate
@@ -51,15 +51,15 @@ module tile_word #(
       wire [(PB-TB)*(READ+1)-1:0] parts_next = {parts, tile_word[PB-TB-1:0]};
       always @(posedge clk) parts <= parts_next[(PB-TB)*READ-1:0];
       wire [PB-TB-1:0] part = parts[(PB-TB)*READ-1-:PB-TB];
-      assign fetched = offset_data[part*8*WORD+:8*WORD];
+      assign fetched = offset_data[part*8*TILE_WORD+:8*TILE_WORD];
       wire unused_part = &{1'b0, parts_next, tile_word};
     end
     if (PAIR != 0) begin : g_pair
-      reg [8*WORD-1:0] word_b;
-      always @(posedge clk) if (note_valid) word_b <= offset_data[8*PATH-1-:8*WORD];
+      reg [8*TILE_WORD-1:0] word_b;
+      always @(posedge clk) if (note_valid) word_b <= offset_data[8*PATH-1-:8*TILE_WORD];
       assign d_word_b = word_b;
     end else begin : g_single
-      assign d_word_b = {8 * WORD{1'b0}};
+      assign d_word_b = {8 * TILE_WORD{1'b0}};
     end
   endgenerate
 

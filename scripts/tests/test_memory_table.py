@@ -80,7 +80,7 @@ def test_memory_sizes(given: dict[str, int], tmp_path: Path) -> None:
     known = {n: int(v) for n, v in re.findall(r"parameter\s+(\w+)\s*=\s*(\d+)", header())} | given
     lanes, path = known["N_Y"] * known["N_Z"], min(known["PATH"], 64)
     known["OW"] = (known["AHB_W"] // 8).bit_length() - 1
-    known["TILE_W"] = min(max(lanes, 8), path)
+    known["TILE_WORD"] = min(max(lanes, 8), path)
     known["B"] = max(known["N_Z"], path // known["N_Y"])
     known["their depth"] = known["PIX_FIFO_DEPTH"]
     found = elaborated(given, tmp_path)

@@ -15,18 +15,18 @@ MASK = (1 << 32) - 1
 Layer = list[int]
 
 
-def turn(value: int, bits: int) -> int:
-    """32 bits, rotated to the left."""
-    return (value << bits | value >> (32 - bits)) & MASK
+POLYNOMIAL = 1 << 32 | 1 << 7 | 1 << 6 | 1 << 2 | 1
 
 
 def signature(layer: Layer) -> int:
-    """Signature of a layer's words: both halves of each word are rotated in and added."""
-    total = 0
+    """Remainder of the division of the words, as one binary polynomial, lower halves first."""
+    number = 0
     for word in layer:
-        total = (turn(total, 7) + word) & MASK
-        total = (turn(total, 13) + (word >> 32)) & MASK
-    return total
+        number = number << 64 | (word & MASK) << 32 | word >> 32
+    for bit in range(64 * len(layer) - 1, 31, -1):
+        if number >> bit & 1:
+            number ^= POLYNOMIAL << (bit - 32)
+    return number
 
 
 def drawn() -> Layer:
@@ -41,12 +41,18 @@ def changed_in(layer: Layer, least: int = 1) -> Layer:
     return other
 
 
+def exchanged(layer: Layer) -> Layer:
+    """The layer with two different 32-bit words exchanged, as two buffers that take turns."""
+    halves = [word >> shift & MASK for word in layer for shift in (0, 32)]
+    one, two = random.sample(range(2 * WORDS), 2)
+    halves[one], halves[two] = halves[two], halves[one]
+    return [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
+
+
 def alike(layer: Layer) -> Layer:
     """Another layer with the same signature: the last half compensates for the change."""
     other = changed_in(layer)
-    other[-1] &= MASK
-    low = signature(other)
-    other[-1] |= (signature(layer) - low & MASK) << 32
+    other[-1] ^= (signature(layer) ^ signature(other)) << 32
     assert signature(other) == signature(layer)
     return other
 
@@ -104,7 +110,7 @@ async def lists(bench: Bench) -> None:
             await bench.step(start=1)
             await bench.read(first, first, p)
             for _ in range(4):
-                change = (lambda w: w, changed_in, alike)
+                change = (lambda w: w, changed_in, exchanged, alike)
                 now = [random.choice(change)(words) for words in first]
                 await bench.read(now, first, p)
                 # the reference is the first reading, not the latest one
@@ -112,6 +118,23 @@ async def lists(bench: Bench) -> None:
                 await bench.read(first, first, p)
     await bench.steps(3)
     assert bench.reported > 100
+
+
+@block_test(Bench)
+async def equal_changes(bench: Bench) -> None:
+    """The same bits changed in any two 32-bit words of a layer are always reported."""
+    first = drawn()
+    await bench.step(start=1)
+    await bench.read([first], [first], 1.0)
+    for one in range(2 * WORDS):
+        for two in range(one):
+            bits = random.choice((4, 1 << random.randrange(32), random.randint(1, MASK)))
+            now = first.copy()
+            for place in (one, two):
+                now[place // 2] ^= bits << 32 * (place % 2)
+            await bench.layer(now, 0, True, True, 1.0)
+    await bench.steps(3)
+    assert bench.reported == WORDS * (2 * WORDS - 1)
 
 
 @block_test(Bench)

@@ -14,6 +14,7 @@ from openkpu_tools import registry
 from openkpu_tools.documents import generated
 
 SOURCE = ROOT / "rtl" / "include" / "fields.toml"
+LINE = 120  # characters
 HEADER = ROOT / "rtl" / "include" / "openkpu_fields.vh"
 TOP = """\
 // SPDX-License-Identifier: Apache-2.0
@@ -56,11 +57,18 @@ def _comment(text: str) -> list[str]:
     return [f"// {line}" for line in textwrap.wrap(text, 94)]
 
 
+def define(macro: str, meaning: str) -> list[str]:
+    """A macro with its meaning behind it, or above where the line would be too long."""
+    line = f"{macro}  // {meaning}"
+    return [line] if len(line) <= LINE else [*_comment(meaning), macro]
+
+
 def header() -> str:
     """Text of the Verilog header."""
     about, values = constants()
     out = [TOP, *_comment(about)]
-    out += [f"`define {name.upper()} {value}  // {meaning}" for name, value, meaning in values]
+    for name, value, meaning in values:
+        out += define(f"`define {name.upper()} {value}", meaning)
     out.append("")
     for name, (about, fields) in load().items():
         fixed = all(isinstance(width, int) for _, width, _ in fields)
@@ -75,7 +83,7 @@ def header() -> str:
                 where = f"{int(low) + int(width) - 1}:{low}"
             else:
                 where = f"({low})+:({width})"
-            out.append(f"{macro} {where}  // {meaning}")
+            out += define(f"{macro} {where}", meaning)
             before.append(width)
         total = _sum(before)
         out.append(f"`define {name.upper()}_BITS {total if fixed else f'({total})'}")

@@ -15,7 +15,7 @@ from systemrdl.node import AddrmapNode, FieldNode, RegNode
 
 from openkpu.layer.regdesc import ROOT, SOURCE, Map, access, compile_map, field_reset, reset
 from openkpu_tools import command, registry
-from openkpu_tools.documents import generated
+from openkpu_tools.documents import gen_fields, generated
 
 DOCUMENT = ROOT / "docs" / "registers.md"
 HEADER = ROOT / "include" / "openkpu_regs.h"
@@ -160,7 +160,8 @@ def verilog(registers: Map, layer: Map) -> str:
         if r.get_property("regwidth") > REGISTER_BITS:
             lines.append(f"{name}_HI 10'h{word + 1:03X}")
     lines += ["", "// error codes"]
-    lines += [f"`define ERROR_{n} 8'd{v}  // {text}" for n, v, text in errors(registers)]
+    for name, value, text in errors(registers):
+        lines += gen_fields.define(f"`define ERROR_{name} 8'd{value}", text)
     lines += ["", "// layer argument: index of the 64-bit word, bits of its fields"]
     for i, r in enumerate(layer.registers()):
         lines.append(f"`define ARG_WORD_{r.inst_name.upper()} 4'd{i}")

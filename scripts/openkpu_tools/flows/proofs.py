@@ -21,6 +21,7 @@ from openkpu_tools.command import UsageError
 LIST = "rtl/proofs.toml"
 RECORD = "rtl/proofs.json"  # digests of what was proven by the long proofs
 MEANING = re.compile(r"\s*//: (.*)")
+INCLUDE = r"^\s*`include \"(\w+\.vh)\""
 LABEL = re.compile(r"\b(\w+)\s*:\s*(assert|assume|cover)\s*\(")
 BARE = re.compile(r"\b(assert|assume|cover|restrict)\s*\(")
 
@@ -108,11 +109,13 @@ def needed(module: str, files: dict[str, Path]) -> list[Path]:
 
 
 def files_of(module: str) -> list[Path]:
-    """All files of a proof: of the modules, the headers and the properties."""
+    """All files of a proof: modules, the headers that they include, properties."""
     files = sources()
+    found = [*needed(module, files), beside(module, files)]
+    names = {name for path in found for name in re.findall(INCLUDE, path.read_text(), re.M)}
     headers = sorted((ROOT / "rtl").rglob("*.vh"))
-    shared = [path for path in headers if not path.stem.endswith("_props")]
-    return [*needed(module, files), *shared, beside(module, files)]
+    shared = [path for path in headers if path.name in names and path not in found]
+    return [*found[:-1], *[p for p in shared if not p.stem.endswith("_props")], found[-1]]
 
 
 def proof_digest(proof: Proof) -> str:

@@ -31,7 +31,6 @@ PAGE = ROOT / "docs" / "verification.md"
 PLACES = ("tb/device", "tb/uvm")
 LONGEST = ("test_hostile.py", "test_driver.py")
 SHARE = "tb/coverage/test_share.py"
-NO_CIRCUIT = {"rtl/param_check.v"}  # nothing in it could be covered
 REST = "tb/coverage/test_rest.py"
 
 
@@ -127,7 +126,7 @@ def collect(name: str, data: Path, out: Path) -> summary.CoverageResult:
     bins = sorted(data.glob(f"*/*{instrument.XML}"))
     print(f"coverage: merging {len(code)} simulations", flush=True)
     sources = points.merge(code, ROOT)
-    points.require(sources, set(rtl_sources()) - set(bridge_sources()) - NO_CIRCUIT)
+    points.require(sources, set(rtl_sources()) - set(bridge_sources()))
     hits = sampler.merge(bins, out / "functional.xml")
     record = baseline.load_baseline().get(name, {})
     result = summary.CoverageResult(

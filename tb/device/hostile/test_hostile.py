@@ -57,6 +57,28 @@ def test_weights_that_wait(sim: str, case: str) -> None:
     launch.run_device(sim, "tb.device.hostile.sweep_tests", params, testcase=case)
 
 
+# the loader fills a row of 72 weights, and the array uses it up at once
+LOADS = dataclasses.replace(
+    configs.load_config("nano"),
+    n_z=8,
+    path_bytes=32,
+    wbuf_rows=512,
+    flat_maps=0,
+    look_ahead=16,
+    keep_weights=1,
+    weight_ahead=1,
+)
+
+
+@pytest.mark.check
+@pytest.mark.tier(nightly=["icarus"])
+@pytest.mark.parametrize("sim", SIMS)
+def test_watchdog_of_resting_weights(sim: str) -> None:
+    """Weights in the AI RAM, and the least limit of the watchdog."""
+    params = launch.parameters(LOADS)
+    launch.run_device(sim, "tb.device.hostile.resting_weights_tests", params)
+
+
 @pytest.mark.check
 @pytest.mark.tier(nightly=["icarus-*"])
 @pytest.mark.parametrize("sweep", SWEEPS)

@@ -286,9 +286,9 @@ async def moments(job: StreamJob) -> Moments:
     ahead = [s for s in ahead if s[0] > next(c for c, a in taken if a == job.image(0))]
     return Moments(
         [0, *timeline.changes([(0, 0), *ahead])],
-        timeline.changes([s for s in await job.watch(LAYERS_DONE, cycles) if s[0] > 4]),
+        timeline.changes(await job.watch(LAYERS_DONE, cycles)),
         timeline.changes(await job.watch(AI["AI_INF_LEFT"], cycles)),
-        timeline.changes([s for s in await job.watch(INFERENCES, cycles) if s[0] > 4]),
+        timeline.changes(await job.watch(INFERENCES, cycles)),
         timeline.falls(status, 0)[-1],
     )
 
