@@ -34,6 +34,13 @@ def parameter(text: str) -> tuple[str, int]:
     return name, int(value)
 
 
+def baud(text: str) -> int:
+    """argparse type: a rate in bits a second; which ones there are depends on the clock."""
+    if not seeds.is_whole(text):
+        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected a whole number")
+    return int(text)
+
+
 def _parameters(parser: Parser, text: str) -> None:
     parser.add_argument(
         "--params", nargs="+", type=parameter, default=[], metavar="NAME=VALUE", help=text
@@ -119,7 +126,10 @@ def board(parser: Parser) -> None:
         help="clock of the computer, at most (40)",
     )
     parser.add_argument(
-        "--baud", type=command.integer_in(300, 12_000_000), default=1_000_000, help="(1000000)"
+        "--baud",
+        type=baud,
+        default=1_000_000,
+        help="of the serial line: the clock by a whole number, within 2 %% (1000000)",
     )
     parser.add_argument("--seed", type=command.SEED, help="of the placement; default: 1")
     parser.add_argument("--simulate", action="store_true", help="simulate the RTL, no more")
