@@ -26,10 +26,11 @@ def parameter(text: str) -> tuple[str, int]:
     if not (name.strip() and equals):
         example = "expected NAME=VALUE, for example POOL_LANES=0"
         raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {example}")
-    if not (value.isascii() and value.isdigit()):
+    digits = value.removeprefix("-")  # one below 0 gets the range of its parameter
+    if not (digits.isascii() and digits.isdigit()):
         empty = "" if value.strip() else "the value is empty, "
         raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {empty}expected a whole number")
-    if len(value) > seeds.MOST_SHOWN:  # a shorter one gets the range of its parameter
+    if len(value) > seeds.MOST_SHOWN:  # a shorter one gets that range, too
         raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected fewer digits")
     return name, int(value)
 
