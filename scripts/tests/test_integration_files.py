@@ -18,6 +18,9 @@ from openkpu_tb.core.registers import Err
 from openkpu_tb.simrun import prepare_path
 from openkpu_tools.documents import integration_files, register_formats
 from openkpu_tools.documents.svd import svd
+from openkpu_tools.flows import synth
+from openkpu_tools.flows.eda import ToolError
+from openkpu_tools.flows.equivalence import yosys_log
 from scripts.tests.checkouts import ran
 from scripts.tests.test_docs import DOCS, blocks, ports, section
 
@@ -161,6 +164,38 @@ def test_core_refuses_illegal_parameters(tmp_path: Path) -> None:
     fusesoc(tmp_path, "library", "add", "openkpu", str(ROOT))
     with pytest.raises(AssertionError, match="ILLEGAL_N_Y_2_4_8_16"):
         fusesoc(tmp_path, "run", "--target=lint", NAME, "--N_Y", "3")
+
+
+@pytest.mark.check
+def test_list_of_files_as_the_page_runs_it() -> None:
+    """The command of the page finds the files and says nothing; without the top there are three."""
+    page = section(DOCS / "integration.md", "1 Files")
+    (typed,) = re.findall(r"`(verilator [^`]*)`", page)
+    program, *words = typed.split()
+    checkout = ROOT / "scripts" / "bin" / program
+    assert "%" not in ran(checkout, *words, cwd=ROOT).stderr
+    at = words.index("--top-module")
+    said = ran(checkout, *words[:at], *words[at + 2 :], cwd=ROOT, status=1).stderr
+    assert (
+        "MULTITOP" in said
+        and "MULTITOP" in page
+        and "+incdir+rtl/include" in (ROOT / "rtl" / "openkpu.f").read_text()
+    )
+
+
+@pytest.mark.check
+def test_yosys_refuses_illegal_parameters(tmp_path: Path) -> None:
+    """As section 3 says: with `hierarchy -check`, not with the plain command."""
+    page = section(DOCS / "integration.md", "3 Parameters")
+    assert "Yosys does so with `hierarchy -check` alone" in page
+    synth.stage(tmp_path)
+    values = {"N_Y": 2, "N_Z": 2, "PATH": 16, "PERF": 2}
+    sets = " ".join(f"-set {name} {value}" for name, value in values.items())
+    read = f"read_verilog -Irtl/include {' '.join(integration_files.rtl_sources())}"
+    steps = [read, f"chparam {sets} openkpu_top"]
+    yosys_log([*steps, "hierarchy -top openkpu_top"], tmp_path, "plain")
+    with pytest.raises(ToolError, match="ILLEGAL_PERF_0_1"):
+        yosys_log([*steps, "hierarchy -check -top openkpu_top"], tmp_path, "check")
 
 
 def test_targets_of_the_page() -> None:
