@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from openkpu import configs
 from openkpu.arithmetic.activation import ROUNDINGS, carry_shift
 from openkpu.checkout import ROOT
 from openkpu.layer.argument import FIELDS
 from openkpu.layer.regmap import AI_RAM, ERROR_CODES, OFFSETS
+from openkpu.network.kept import SPARE_MOST
 from scripts.tests.checkouts import ran
 
 DOCS = ROOT / "docs"
@@ -325,6 +327,30 @@ def test_memory_map() -> None:
         assert last <= place[1], name
         ends[place] = max(ends.get(place, 0), last)
     assert list(ends) == ranges[:-1] and list(ends.values()) == [high for _, high in ranges[:-1]]
+
+
+def test_builds_whose_reads_wait() -> None:
+    """The table of wait states names the configurations whose AI RAM has registers on both sides;
+    tb/device/buses/apb_tests.py measures its figures."""
+    text = section(DOCS / "programming.md", "1 Memory map")
+    (named,) = re.findall(r"^\| (`nano`[^|]*) \| 3 \|", text, re.MULTILINE)
+    narrow = "NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16)"
+    assert narrow in TOP.read_text() and "READ = (NARROW != 0) ? 3 : 1" in TOP.read_text()
+    expected = {
+        config.name
+        for config in map(configs.load_config, configs.names())
+        if config.n_y * config.n_z < 16 and config.ahb_width == 32 and config.path_bytes == 16
+    }
+    assert set(re.findall(r"`(\w+)`", named)) == expected
+
+
+def test_most_spare_rows() -> None:
+    """What the register holds is the same in its description and in the effects of a write."""
+    said = f"more than {SPARE_MOST:,}"
+    assert said in section(DOCS / "registers.md", "AI_SPARE_ROWS")
+    assert said in " ".join(
+        section(DOCS / "programming.md", "9 Host writes in every state").split()
+    )
 
 
 def test_error_table() -> None:
