@@ -311,6 +311,38 @@ def test_worked_values() -> None:
         assert [int(c) for c in cells] == found.tolist(), name
 
 
+# ---------------------------------------------------------------- configurations
+STATEMENTS = {
+    "docs/performance.md": (
+        (r"own\. ([^.]*?) decode 16 layers ahead", "look_ahead", 16),
+        (r"not\. ([^.]*?) have 64 bits for that reason", "ahb_width", 64),
+    ),
+    "docs/decisions/area-and-clock.md": ((r"; only ([^,]*?) shares lanes", "post_share", 2),),
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_statements_about_configurations(name: str) -> None:
+    """Sentences that say which configurations have a value name those that have it."""
+    text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+    for pattern, key, value in STATEMENTS[name]:
+        (named,) = re.findall(pattern, text)
+        every = map(configs.load_config, configs.names())
+        expected = {config.name for config in every if getattr(config, key) == value}
+        assert set(re.findall(r"`(\w+)`", named)) == expected, pattern
+
+
+def test_engines_of_configurations() -> None:
+    """The table of pooling engines names configurations with their lanes and path, if any."""
+    text = (DOCS / "silicon.md").read_text(encoding="utf-8")
+    rows = table(text.partition("`POOL_LANES` = 0 leaves it out:")[2])
+    for lanes, path, *_, named in rows:
+        for name in re.findall(r"\w+", named):
+            config = configs.load_config(name)
+            assert (config.pool_lanes, config.path_bytes) == (int(lanes), int(path)), name
+    assert len(rows) == 4
+
+
 # ---------------------------------------------------------------- docs/programming.md
 def test_memory_map() -> None:
     """Every register lies in a range of the table, and the ranges end with the last one."""
