@@ -71,9 +71,9 @@ REFUSED = {
         "port m_ahb_hwdata is an output of 64 bits, expected an output of 32 bits with "
         "--config=nano_fpga",
     ),
-    "toml": ("[nano]\nn_y = 2\n", f", {MAPPED}"),
+    "toml": ("[nano]\nn_y = 2\n", f": is no JSON, {MAPPED}"),
     "nested": ("[" * 100_000, f"nested too deeply, {MAPPED}"),
-    "binary": (b"\xff\xfe\x00", f", {MAPPED}"),
+    "binary": (b"\xff\xfe\x00", f": is no JSON, {MAPPED}"),
 }
 
 

@@ -96,7 +96,9 @@ def netlist_module(text: bytes, config: configs.Config, name: str) -> dict:
     expected = "expected a mapped openkpu_top in Yosys's JSON"
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError, MemoryError) as error:
+    except ValueError:
+        raise command.UsageError(f"{name}: is no JSON, {expected}") from None
+    except (RecursionError, MemoryError) as error:
         raise command.UsageError(f"{name}: {files.said(error)}, {expected}") from None
     for key in ("modules", "openkpu_top"):
         if not (isinstance(found, dict) and isinstance(found.get(key), dict)):
