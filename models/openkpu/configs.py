@@ -100,8 +100,9 @@ class Config:
 KEYS = tuple(f.name for f in dataclasses.fields(Config) if f.name not in ("name", "use"))
 
 
-# parameters of the device that configs.toml does not have: their values
+# parameters of the device that configs.toml does not have: their values, and the RTL's defaults
 BESIDE = {"GATE": (0, 1), "ROUNDING": (0, 1, 2), "PRIVILEGED": (0, 1)}
+BESIDE_DEFAULTS = {"GATE": 1, "ROUNDING": 0, "PRIVILEGED": 0}
 
 
 def verilog_name(key: str) -> str:

@@ -92,8 +92,8 @@
 `define ERROR_FIFO_OVERRUN 8'd8  // A layer was pushed without room for it.
 `define ERROR_START_BUSY 8'd9  // A start while the device was busy.
 `define ERROR_FIFO_UNDERRUN 8'd10  // fifo_data_out was read while it was empty.
-// A start with an impossible configuration, or an unaligned result address or stride written
-// while the device is busy.
+// A start with an impossible configuration, an unaligned result address or stride written while
+// the device is busy, or rows that AI_SPARE_ROWS refuses.
 `define ERROR_BAD_CONFIG 8'd11
 `define ERROR_LIST_CHANGED 8'd12  // A layer of the task list changed during a stream.
 `define ERROR_WATCHDOG 8'd13  // Nothing moved for AI_WATCHDOG cycles.

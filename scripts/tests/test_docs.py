@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from openkpu import configs
 from openkpu.arithmetic.activation import ROUNDINGS, carry_shift
 from openkpu.checkout import ROOT
 from openkpu.layer.argument import FIELDS
 from openkpu.layer.regmap import AI_RAM, ERROR_CODES, OFFSETS
+from openkpu.network.kept import SPARE_MOST
 from scripts.tests.checkouts import ran
 
 DOCS = ROOT / "docs"
@@ -370,6 +372,38 @@ def test_worked_values() -> None:
         assert [int(c) for c in cells] == found.tolist(), name
 
 
+# ---------------------------------------------------------------- configurations
+STATEMENTS = {
+    "docs/performance.md": (
+        (r"own\. ([^.]*?) decode 16 layers ahead", "look_ahead", 16),
+        (r"not\. ([^.]*?) have 64 bits for that reason", "ahb_width", 64),
+    ),
+    "docs/decisions/area-and-clock.md": ((r"; only ([^,]*?) shares lanes", "post_share", 2),),
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_statements_about_configurations(name: str) -> None:
+    """Sentences that say which configurations have a value name those that have it."""
+    text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+    for pattern, key, value in STATEMENTS[name]:
+        (named,) = re.findall(pattern, text)
+        every = map(configs.load_config, configs.names())
+        expected = {config.name for config in every if getattr(config, key) == value}
+        assert set(re.findall(r"`(\w+)`", named)) == expected, pattern
+
+
+def test_engines_of_configurations() -> None:
+    """The table of pooling engines names configurations with their lanes and path, if any."""
+    text = (DOCS / "silicon.md").read_text(encoding="utf-8")
+    rows = table(text.partition("`POOL_LANES` = 0 leaves it out:")[2])
+    for lanes, path, *_, named in rows:
+        for name in re.findall(r"\w+", named):
+            config = configs.load_config(name)
+            assert (config.pool_lanes, config.path_bytes) == (int(lanes), int(path)), name
+    assert len(rows) == 4
+
+
 # ---------------------------------------------------------------- docs/programming.md
 def test_memory_map() -> None:
     """Every register lies in a range of the table, and the ranges end with the last one."""
@@ -386,6 +420,30 @@ def test_memory_map() -> None:
         assert last <= place[1], name
         ends[place] = max(ends.get(place, 0), last)
     assert list(ends) == ranges[:-1] and list(ends.values()) == [high for _, high in ranges[:-1]]
+
+
+def test_builds_whose_reads_wait() -> None:
+    """The table of wait states names the configurations whose AI RAM has registers on both sides;
+    tb/device/buses/apb_tests.py measures its figures."""
+    text = section(DOCS / "programming.md", "1 Memory map")
+    (named,) = re.findall(r"^\| (`nano`[^|]*) \| 3 \|", text, re.MULTILINE)
+    narrow = "NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16)"
+    assert narrow in TOP.read_text() and "READ = (NARROW != 0) ? 3 : 1" in TOP.read_text()
+    expected = {
+        config.name
+        for config in map(configs.load_config, configs.names())
+        if config.n_y * config.n_z < 16 and config.ahb_width == 32 and config.path_bytes == 16
+    }
+    assert set(re.findall(r"`(\w+)`", named)) == expected
+
+
+def test_most_spare_rows() -> None:
+    """What the register holds is the same in its description and in the effects of a write."""
+    said = f"more than {SPARE_MOST:,}"
+    assert said in section(DOCS / "registers.md", "AI_SPARE_ROWS")
+    assert said in " ".join(
+        section(DOCS / "programming.md", "9 Host writes in every state").split()
+    )
 
 
 def test_error_table() -> None:

@@ -18,6 +18,9 @@ from openkpu_tb.core.registers import Err
 from openkpu_tb.simrun import prepare_path
 from openkpu_tools.documents import integration_files, register_formats
 from openkpu_tools.documents.svd import svd
+from openkpu_tools.flows import synth
+from openkpu_tools.flows.eda import ToolError
+from openkpu_tools.flows.equivalence import yosys_log
 from scripts.tests.checkouts import ran
 from scripts.tests.test_docs import DOCS, blocks, ports, section
 
@@ -163,6 +166,38 @@ def test_core_refuses_illegal_parameters(tmp_path: Path) -> None:
         fusesoc(tmp_path, "run", "--target=lint", NAME, "--N_Y", "3")
 
 
+@pytest.mark.check
+def test_list_of_files_as_the_page_runs_it() -> None:
+    """The command of the page finds the files and says nothing; without the top there are three."""
+    page = section(DOCS / "integration.md", "1 Files")
+    (typed,) = re.findall(r"`(verilator [^`]*)`", page)
+    program, *words = typed.split()
+    checkout = ROOT / "scripts" / "bin" / program
+    assert "%" not in ran(checkout, *words, cwd=ROOT).stderr
+    at = words.index("--top-module")
+    said = ran(checkout, *words[:at], *words[at + 2 :], cwd=ROOT, status=1).stderr
+    assert (
+        "MULTITOP" in said
+        and "MULTITOP" in page
+        and "+incdir+rtl/include" in (ROOT / "rtl" / "openkpu.f").read_text()
+    )
+
+
+@pytest.mark.check
+def test_yosys_refuses_illegal_parameters(tmp_path: Path) -> None:
+    """As section 3 says: with `hierarchy -check`, not with the plain command."""
+    page = section(DOCS / "integration.md", "3 Parameters")
+    assert "Yosys does so with `hierarchy -check` alone" in page
+    synth.stage(tmp_path)
+    values = {"N_Y": 2, "N_Z": 2, "PATH": 16, "PERF": 2}
+    sets = " ".join(f"-set {name} {value}" for name, value in values.items())
+    read = f"read_verilog -Irtl/include {' '.join(integration_files.rtl_sources())}"
+    steps = [read, f"chparam {sets} openkpu_top"]
+    yosys_log([*steps, "hierarchy -top openkpu_top"], tmp_path, "plain")
+    with pytest.raises(ToolError, match="ILLEGAL_PERF_0_1"):
+        yosys_log([*steps, "hierarchy -check -top openkpu_top"], tmp_path, "check")
+
+
 def test_targets_of_the_page() -> None:
     """The table of the page names the targets of the core file."""
     text = (ROOT / "openkpu.core").read_text()
@@ -173,17 +208,70 @@ def test_targets_of_the_page() -> None:
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == found
 
 
+# a flip-flop, which is all that the netlists below consist of
+LIBERTY = """library (one) {
+  delay_model : table_lookup; time_unit : "1ns"; capacitive_load_unit (1, pf);
+  cell (FF) {
+    ff (IQ, IQN) { next_state : "D"; clocked_on : "CK"; }
+    pin (CK) { direction : input; clock : true; capacitance : 0.01; }
+    pin (D) {
+      direction : input; capacitance : 0.01;
+      timing () { related_pin : "CK"; timing_type : setup_rising;
+        rise_constraint (scalar) { values ("0.1"); } fall_constraint (scalar) { values ("0.1"); } }
+    }
+    pin (Q) {
+      direction : output; function : "IQ";
+      timing () { related_pin : "CK"; timing_type : rising_edge;
+        cell_rise (scalar) { values ("0.2"); } cell_fall (scalar) { values ("0.2"); }
+        rise_transition (scalar) { values ("0.1"); } fall_transition (scalar) { values ("0.1"); } }
+    }
+  }
+}
+"""
+COLLECTIONS = """set removed 0
+proc remove_from_collection {all some} {
+  incr ::removed
+  return [lsearch -inline -all -not -exact $all $some]
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("sta"), reason="make setup GROUPS=asic brings OpenSTA")
+@pytest.mark.parametrize("collections", ["", COLLECTIONS], ids=["lists", "collections"])
 @pytest.mark.parametrize("module", ["openkpu_top", "openkpu_axi", "openkpu_apb"])
-def test_constraints_cover_the_ports(module: str) -> None:
-    """Each port is the clock or matches one of the patterns of its direction."""
-    text = (ROOT / "rtl" / "openkpu.sdc").read_text()
-    assert "get_ports clk" in text
-    for direction, option in (("in", "set_input_delay"), ("out", "set_output_delay")):
-        (listed,) = re.findall(rf"{option}.*get_ports {{([^}}]*)}}", text)
-        patterns = [word.replace("*", r"\w+") for word in listed.split()]
-        for name, way, _ in ports(module):
-            if way == direction and name != "clk":
-                assert any(re.fullmatch(pattern, name) for pattern in patterns), name
+def test_constraints_cover_the_ports(module: str, collections: str, tmp_path: Path) -> None:
+    """OpenSTA has a path from each input but the clock and one to each output: a register behind
+    every bit, half of the period outside. A reader with a command for the difference of collections
+    gets the same."""
+    declared, cells, expected = [], [], {}
+    for name, way, width in ports(module):
+        wide = width != "1"
+        declared.append(f"{way}put {'[1:0] ' * wide}{name};")
+        for bit in [f"{name}[1]", f"{name}[0]"] if wide else [name]:
+            if bit != "clk":
+                pins = f".D({bit})" if way == "in" else f".D(rst), .Q({bit})"
+                cells.append(f"FF f{len(cells)} (.CK(clk), {pins});")
+                expected[bit] = way
+    head = f"module {module} ({', '.join(name for name, *_ in ports(module))});"
+    (tmp_path / "top.v").write_text("\n".join([head, *declared, *cells, "endmodule\n"]))
+    (tmp_path / "one.lib").write_text(LIBERTY)
+    script = ["read_liberty one.lib", "read_verilog top.v", f"link_design {module}"]
+    script += [collections, "set KPU_PERIOD 8", f"source {ROOT / 'rtl' / 'openkpu.sdc'}"]
+    script += ["report_checks -path_delay max -group_count 1000"]
+    script += ['puts "$removed times"'] if collections else []
+    (tmp_path / "sta.tcl").write_text("\n".join(script) + "\n")
+    said = ran("sta", "-no_splash", "-exit", "sta.tcl", cwd=tmp_path).stdout
+    assert "rror" not in said and "arning" not in said, said
+    assert not collections or "1 times" in said
+    found = {}
+    for block in said.split("Startpoint: ")[1:]:
+        if start := re.match(r"(\S+) \(input port clocked by clk\)", block):
+            assert re.search(r"^ +4\.00 +4\.00 . input external delay$", block, re.MULTILINE)
+            found.setdefault(start[1], "in")
+        if end := re.search(r"^Endpoint: (\S+) \(output port clocked by clk\)", block, re.M):
+            assert re.search(r"^ +-4\.00 +3\.90 +output external delay$", block, re.MULTILINE)
+            found.setdefault(end[1], "out")
+    assert found == expected and len(found) > 30
 
 
 def test_register_formats(tmp_path: Path) -> None:

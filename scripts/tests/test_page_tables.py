@@ -10,7 +10,7 @@ import pytest
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tools import command, marked
-from openkpu_tools.benchmarks import bench
+from openkpu_tools.benchmarks import bench, bench_tables
 from openkpu_tools.benchmarks.bench_goals import END_TO_END
 from openkpu_tools.documents import check_pages, command_page, page_tables, silicon_table
 from openkpu_tools.registry import commands, dispatch
@@ -148,6 +148,40 @@ def test_words_of_pages_and_comments(tmp_path: Path, capsys: pytest.CaptureFixtu
         "models/openkpu/m.py:6: 'of which'",
         "tb/other.py:1: 'told'",
     ]
+
+
+def test_figures_stand_in_one_place() -> None:
+    """What a table of a record or a run has, no page has beside it: it would go stale there."""
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    written = re.compile(r"<!-- ([\w-]+) -->\n(.*?)<!-- /\1 -->", re.DOTALL)
+    number = re.compile(r"(?<![\d,.])\d{2,3}(?:,\d{3})+(?![\d,])")  # of 10,000 and more
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    tables = {
+        figure
+        for text in texts.values()
+        for name, table in written.findall(text)
+        if name.startswith(("bench-", "fpga", "asic", "summary"))
+        for figure in number.findall(table)
+    }
+    assert len(tables) > 100
+    again = [
+        f"{page.relative_to(ROOT)}: {figure}"
+        for page, text in texts.items()
+        for figure in number.findall(written.sub("", text))
+        if figure in tables
+    ]
+    assert not again, again
+
+
+def test_clocks_of_the_models_of_mlperf_are_recorded_ones() -> None:
+    """Measured cycles stay, clocks and rates follow the records; a row is 1e6 * MHz / cycles."""
+    mhz = bench_tables.clocks()
+    head, _, *rows = bench_tables.quantised_page()
+    assert f"at {mhz['k210']} MHz" in head and f"at {mhz['nano_fpga']} MHz" in head
+    made = bench_tables.rated(["| a | 1,000 | 50 % | x | 7 | 2,000 | y | 1 |  |"])[2]
+    k210, nano = (round(1e6 * mhz[n] / c) for n, c in (("k210", 1000), ("nano_fpga", 2000)))
+    assert made == f"| a | 1,000 | 50 % | {k210:,} | 7 | 2,000 | {nano:,} | 1 |  |"
+    assert len(rows) == len(bench_tables.QUANTISED)
 
 
 def test_pages_are_short() -> None:

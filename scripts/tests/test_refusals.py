@@ -305,7 +305,10 @@ fpga,synth --params POOL_LANES | --params='POOL_LANES': expected NAME=VALUE, for
 fpga,synth --params =3 | --params='=3': expected NAME=VALUE
 fpga,synth --params POOL_LANES= | --params='POOL_LANES=': the value is empty, expected a whole number
 fpga,synth --params POOL_LANES=x | --params='POOL_LANES=x': expected a whole number
-fpga,synth --params POOL_LANES=-1 | --params='POOL_LANES=-1': expected a whole number
+fpga,synth --params POOL_LANES=-1 | --params: POOL_LANES = -1, expected 0, 1, 2, 4 or 8
+fpga,synth --params PERF=-1 | --params: PERF = -1, expected 0 or 1
+fpga,synth --params GATE=-1 | --params=GATE=-1: expected 0 or 1
+fpga,synth --params POOL_LANES=--1 | --params='POOL_LANES=--1': expected a whole number
 fpga,synth --params POOL_LANES={NINES} | expected fewer digits
 fpga,synth --params AI_RAM_ROWS=99999999999999999999 | --params: AI_RAM_ROWS = 99999999999999999999, expected 16 to 32768
 fpga,synth --params BIAS_FIFO_DEPTH=0 | --params: BIAS_FIFO_DEPTH = 0, expected 2 to 1048576 words
@@ -326,6 +329,11 @@ synth --params POOL_LANES=0 --check | --check and --params together: nothing is 
 features --config=k210 | k210 has no part, expected nano_fpga
 features --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
 features --params POOL_LANES=3 | --params: POOL_LANES = 3, expected 0, 1, 2, 4 or 8
+synth all --params N_Y=4 N_Z=4 | --params: k210_fp16 has FP16_LANES = 256, expected 0 or a power of two, 4 to 64
+synth all --params POST_SHARE=4 | --params: POST_SHARE = 4, expected N_Z = 2 at most (nano)
+features --params POOL_LANES=1 | --params=POOL_LANES=1: nano_fpga has this value, expected another one
+features --params PERF=0 GATE=1 | --params=GATE=1: nano_fpga has this value, expected another one
+features --params AHB_W=32 | --params=AHB_W=32: nano_fpga has this value, expected another one
 features --params PERF=0 PERF=0 | --params=PERF=0 twice, expected once
 features --params PERF=0 --record | --params and --record together: a record has every setting
 fpga --family=vhs | --family='vhs': expected ecp5 or xc7

@@ -2,6 +2,7 @@
 """`make fpga PARAMS=... FAMILY=... PART=...`: a variant without a file, counted for a part."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from openkpu import configs
 from openkpu_tools import command, families
 from openkpu_tools.flows import eda, fpga, silicon_record, synth
 from openkpu_tools.flows.variants import BESIDE, KEYS, Variant, variant
-from scripts.tests.test_docs import ILLEGAL, LEGAL
+from scripts.tests.test_docs import DOCS, ILLEGAL, LEGAL, header, section, table
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
@@ -65,6 +66,31 @@ def test_every_parameter_has_a_name() -> None:
     for name in KEYS:
         same = getattr(nano, KEYS[name])
         assert variant(nano, [(name, same)]).config == nano
+
+
+def test_ranges_of_the_page() -> None:
+    """The column of legal values has the ends that messages name; where other parameters limit one,
+    as FP16_LANES, test_values tries them."""
+    small = configs.load_config("small")
+    values = {key: getattr(small, key) for key in configs.KEYS}
+    rows = {row[0]: row[2] for row in table(section(DOCS / "integration.md", "3 Parameters"))}
+    for name, key in KEYS.items():
+        if name == "FP16_LANES":
+            continue
+        said = (configs.illegal(values | {key: -5}) or "").partition("expected ")[2]
+        found = [int(n) for n in re.findall(r"\d+", said)]
+        listed = [int(n) for n in re.findall(r"\d+", rows[name].partition(";")[0])]
+        assert (min(found), max(found)) == (min(listed), max(listed)), f"{name}: {said}"
+
+
+def test_values_of_a_variant() -> None:
+    """Of each parameter: the one that is given, the configuration's, the RTL's default."""
+    device = variant(configs.load_config("nano_fpga"), [("GATE", 0), ("PERF", 0)])
+    defaults = dict(re.findall(r"parameter\s+(\w+)\s*=\s*(\w+)", header()))
+    for name in LEGAL:
+        own = {"GATE": 0, "PERF": 0}.get(name)
+        other = getattr(device.config, KEYS[name]) if name in KEYS else int(defaults[name])
+        assert device.value(name) == (other if own is None else own), name
 
 
 # what a value needs beside it

@@ -52,6 +52,7 @@ TABLES: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/verification.md", "coverage", coverage.coverage_table),
     ("docs/verification.md", "waivers", waivers),
     *(("docs/benchmarks.md", f"bench-{n}", measured(n)) for n in ("rows", "targets", "others")),
+    ("docs/benchmarks.md", "bench-quantised", joined(bench_tables.quantised_page)),
     ("docs/benchmarks.md", "bench-peer", joined(bench_peer.recorded_table)),
     ("docs/performance.md", "prediction-errors", bench_errors.error_table),
     ("docs/command-line.md", "commands", command_page.overview),

@@ -26,12 +26,20 @@ def parameter(text: str) -> tuple[str, int]:
     if not (name.strip() and equals):
         example = "expected NAME=VALUE, for example POOL_LANES=0"
         raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {example}")
-    if not (value.isascii() and value.isdigit()):
+    digits = value.removeprefix("-")  # one below 0 gets the range of its parameter
+    if not (digits.isascii() and digits.isdigit()):
         empty = "" if value.strip() else "the value is empty, "
         raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {empty}expected a whole number")
-    if len(value) > seeds.MOST_SHOWN:  # a shorter one gets the range of its parameter
+    if len(value) > seeds.MOST_SHOWN:  # a shorter one gets that range, too
         raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected fewer digits")
     return name, int(value)
+
+
+def baud(text: str) -> int:
+    """argparse type: a rate in bits a second; which ones there are depends on the clock."""
+    if not seeds.is_whole(text):
+        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected a whole number")
+    return int(text)
 
 
 def _parameters(parser: Parser, text: str) -> None:
@@ -119,7 +127,10 @@ def board(parser: Parser) -> None:
         help="clock of the computer, at most (40)",
     )
     parser.add_argument(
-        "--baud", type=command.integer_in(300, 12_000_000), default=1_000_000, help="(1000000)"
+        "--baud",
+        type=baud,
+        default=1_000_000,
+        help="of the serial line: the clock by a whole number, within 2 %% (1000000)",
     )
     parser.add_argument("--seed", type=command.SEED, help="of the placement; default: 1")
     parser.add_argument("--simulate", action="store_true", help="simulate the RTL, no more")

@@ -10,7 +10,9 @@ Exit status 1 when a result differs, something does not fit or the clock is miss
 
 import argparse
 import dataclasses
+import functools
 import json
+import math
 import shutil
 import subprocess
 import tempfile
@@ -24,6 +26,7 @@ import numpy as np
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu.export import source, texts
+from openkpu.layer.layout import ROW_BYTES
 from openkpu_tb import simrun, verilated
 from openkpu_tools import command, registry
 from openkpu_tools.command import UsageError, option
@@ -37,6 +40,11 @@ RAM_BYTES = 1 << 15
 STACK = 4096  # bytes of it that the firmware leaves
 CYCLES = 150_000  # of a run, besides those of its characters and layers
 PER_MAC = 2  # cycles that bound an inference
+BLOCK_BYTES = 2048  # of a block RAM with an enable for each byte: 16 of its 18 Kbit
+DEEP = 512  # words of a block RAM at its widest
+MOST_BAUD = 12_000_000  # of USB bridges
+MOST_CYCLES = 65535  # of a bit
+OFF = 0.02  # of a rate at most, which receivers of ten bits bear
 CHARACTERS = 120  # of the lines about an inference, at most
 
 
@@ -77,22 +85,64 @@ def clock_of(board: Board, dividers: dict[str, int]) -> float:
     return board.mhz * dividers["PLL_FEEDBACK"] / dividers["PLL_INPUT"]
 
 
-def _job(args: argparse.Namespace) -> Job:
+def bit_cycles(args: argparse.Namespace, clock: float) -> int:
+    """Cycles of a bit at ``clock`` MHz; UsageError for a rate that this clock does not have."""
+    hertz, said = clock * 1e6, option("baud", args.baud)
+    fewest = max(2, math.ceil(hertz / MOST_BAUD))
+    least, most = math.ceil(hertz / MOST_CYCLES), int(hertz / fewest)
+    if not least <= args.baud <= most:
+        raise UsageError(f"{said}: expected {least} to {most} at {clock:g} MHz")
+    bit = round(hertz / args.baud)
+    off = hertz / bit / args.baud - 1
+    if abs(off) > OFF:
+        near = sorted({int(hertz / n) for n in (bit - 1, bit, bit + 1) if n >= fewest})
+        lower = [rate for rate in near if rate < args.baud][-1:]
+        rates = command.any_of(lower + [rate for rate in near if rate > args.baud][:1])
+        raise UsageError(
+            f"{said}: {clock:g} MHz by {bit} is {hertz / bit:.0f}, {100 * abs(off):.1f} % off,"
+            f" expected {100 * OFF:g} % at most, for example {rates}"
+        )
+    return bit
+
+
+def device_memory(config: configs.Config) -> dict[str, int]:
+    """Bytes of the memories of a device that lie in block RAM wherever it is mapped: AI RAM, and
+    the weight buffer from a depth on at which LUT RAM would be many times as large."""
+    weights = configs.N_X * config.wbuf_rows * config.n_z * config.weight_bits // 8
+    found = {"AI RAM": config.ai_ram_rows * ROW_BYTES, "weight buffer": weights}
+    return {k: size for k, size in found.items() if k == "AI RAM" or config.wbuf_rows >= DEEP}
+
+
+def check_memories(args: argparse.Namespace, board: Board, store: int = 0) -> None:
+    """UsageError where the device's memories, the processor's RAM and ``store`` bytes of storage
+    exceed the part's block RAM, whatever else needs some; a simulation has no part."""
+    sizes = {**device_memory(args.config), "RAM": RAM_BYTES}
+    sizes |= {"storage": store} if store else {}
+    part, total = ECP5.parts[board.part], sum(sizes.values())
+    there = part.ram * BLOCK_BYTES
+    if total > there and not args.simulate:
+        each = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+        raise UsageError(
+            f"{args.config.name}: {total:,} bytes of memory ({each}), expected {there:,} at most,"
+            f" the block RAM of {part.title}"
+        )
+
+
+def _job(args: argparse.Namespace, board: Board) -> Job:
     """Network and images, in a storage as small as they allow."""
     model = args.model or source.DIGITS
     one = source.read_export_model(model, args.config)
     images = soc.inputs(one, model == source.DIGITS, args.images, None)
-    return job([one], args.config, [images], [list(range(args.images))], least=4096)
+    order = [list(range(args.images))]
+    fits = functools.partial(check_memories, args, board)
+    return job([one], args.config, [images], order, least=4096, fits=fits)
 
 
-def board_parameters(args: argparse.Namespace, board: Board, made: Job) -> dict[str, int]:
-    """Of the board's module."""
+def board_parameters(args: argparse.Namespace, board: Board) -> dict[str, int]:
+    """Of the board's module, besides the storage's size, which follows from the network."""
     dividers = pll(board, args.mhz)
-    bit = round(clock_of(board, dividers) * 1e6 / args.baud)
-    if not 2 <= bit <= 65535:
-        raise UsageError(f"{option('baud', args.baud)}: {bit} cycles of a bit, expected 2 to 65535")
-    sizes = {"RAM_BYTES": RAM_BYTES, "STORE_BYTES": made.store_bytes, "BIT_CYCLES": bit}
-    return {**args.config.parameters, **dividers, **sizes}
+    bit = bit_cycles(args, clock_of(board, dividers))
+    return {**args.config.parameters, **dividers, "RAM_BYTES": RAM_BYTES, "BIT_CYCLES": bit}
 
 
 def contents(made: Job, bits: int, folder: Path) -> int:
@@ -182,19 +232,19 @@ def _failed(wrong: list[str]) -> int:
 
 def build(args: argparse.Namespace, board: Board, folder: Path) -> int:
     """Simulate, map, place, route and pack; the exit status."""
-    made = _job(args)
-    params = board_parameters(args, board, made)
-    bit = params.pop("BIT_CYCLES")
-    both = {**params, "BIT_CYCLES": bit}
+    params = board_parameters(args, board)
+    check_memories(args, board)
+    made = _job(args, board)
+    params["STORE_BYTES"], bit = made.store_bytes, params["BIT_CYCLES"]
     size = contents(made, args.config.ahb_width, folder)
     print(f"firmware {size} bytes, storage {made.store_bytes} bytes", flush=True)
     rtl = ["soc/*.v", "soc/board/*.v", "tb/openkpu_tb/gates/EHXPLLL.v", "rtl/**/*.v"]
-    if wrong := simulated(board, made, [*rtl, soc.processor()], both, bit, folder):
+    if wrong := simulated(board, made, [*rtl, soc.processor()], params, bit, folder):
         return _failed(wrong)
     print("the RTL's results are as in the golden model", flush=True)
     if args.simulate:
         return 0
-    netlist = board_netlist(board, both, folder)
+    netlist = board_netlist(board, params, folder)
     cells = netlist["modules"][board.top]["cells"]
     total = Counter(cell["type"] for cell in cells.values())
     counts = ECP5.sums(total)

@@ -208,7 +208,14 @@ def main(argv: list[str] | None = None) -> int:
         raise command.UsageError(f"{config.name} has no part, expected {command.any_of(parts)}")
     wanted = devices(config)
     if args.params:
-        wanted = [Variant(config), *(variant(config, [one]) for one in args.params)]
+        first = Variant(config)
+        wanted = [first, *(variant(config, [one]) for one in args.params)]
+        for name, value in args.params:
+            if first.value(name) == value:
+                given = command.option("params", f"{name}={value}")
+                raise command.UsageError(
+                    f"{given}: {config.name} has this value, expected another one"
+                )
         twice = [words for words, n in Counter(one.words for one in wanted).items() if n > 1]
         if twice:
             raise command.UsageError(f"{command.option('params', twice[0])} twice, expected once")

@@ -10,6 +10,7 @@ netlist that is there.
 """
 
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -48,6 +49,7 @@ flatten
 opt_clean
 write_verilog -noattr netlist.v
 """
+PORT = re.compile(r"^\s*(input|output)\s+(?:wire|reg)\s+(?:\[([^\]]*)\]\s*)?(\w+)", re.MULTILINE)
 UNWIRED = {"CLK0": ["0"], "CE0": ["0"], "RST0": ["0"]}  # of a multiplier without registers
 
 
@@ -76,13 +78,73 @@ def lower(
     return [*models, folder / "netlist.v"]
 
 
-def lowered(path: Path, folder: Path) -> list[Path]:
-    """Sources of the netlist ``path``, as they are simulated; prints how many cells it has."""
+def device_ports(config: configs.Config) -> dict[str, tuple[str, int]]:
+    """Port of the device -> direction and bits, from the RTL; 0 bits where they depend on more than
+    the width of the bus."""
+    text = re.sub(r"//.*", "", (ROOT / "rtl" / "openkpu_top.v").read_text())
+    found = {}
+    for direction, width, name in PORT.findall(text[: text.index(");")]):
+        high = width.replace("AHB_W", str(config.ahb_width)).partition(":")[0] or "0"
+        last = re.fullmatch(r"(\d+)(?:-(\d+))?", high.replace(" ", ""))
+        found[name] = direction, int(last[1]) - int(last[2] or 0) + 1 if last else 0
+    return found
+
+
+def netlist_module(text: bytes, config: configs.Config, name: str) -> dict:
+    """The device in a netlist of Yosys's JSON; UsageError, which begins with ``name``, where it has
+    no module of that name, no cells, or other ports."""
+    expected = "expected a mapped openkpu_top in Yosys's JSON"
     try:
-        module = json.loads(path.read_text())["modules"]["openkpu_top"]
-        kinds = Counter(cell["type"] for cell in module["cells"].values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise command.UsageError(f"{path}: not a netlist of the device: {error}") from error
+        found = json.loads(text)
+    except ValueError:
+        raise command.UsageError(f"{name}: is no JSON, {expected}") from None
+    except (RecursionError, MemoryError) as error:
+        raise command.UsageError(f"{name}: {files.said(error)}, {expected}") from None
+    for key in ("modules", "openkpu_top"):
+        if not (isinstance(found, dict) and isinstance(found.get(key), dict)):
+            raise command.UsageError(f"{name}: no {key} in it, {expected}")
+        found = found[key]
+    cells, ports = found.get("cells"), found.get("ports")
+    if not (isinstance(cells, dict) and cells and all(map(_is_cell, cells.values()))):
+        raise command.UsageError(f"{name}: openkpu_top has no cells of a mapped device, {expected}")
+    for port, (direction, bits) in device_ports(config).items():
+        there = ports.get(port) if isinstance(ports, dict) else None
+        if not (isinstance(there, dict) and isinstance(there.get("bits"), list)):
+            raise command.UsageError(f"{name}: openkpu_top has no port {port}, {expected}")
+        if there.get("direction") != direction or len(there["bits"]) != (
+            bits or len(there["bits"])
+        ):
+            kind = f"{there.get('direction')} of {len(there['bits'])} bits"
+            wanted = f"{direction} of {bits} bits with {command.option('config', config.name)}"
+            raise command.UsageError(f"{name}: port {port} is an {kind}, expected an {wanted}")
+    return found
+
+
+def _is_cell(cell: object) -> bool:
+    if not (isinstance(cell, dict) and isinstance(cell.get("type"), str)):
+        return False
+    settings, pins = cell.get("parameters"), cell.get("connections")
+    texts = isinstance(settings, dict) and all(isinstance(v, str) for v in settings.values())
+    return texts and isinstance(pins, dict) and all(isinstance(v, list) for v in pins.values())
+
+
+def given_netlist(path: Path, config: configs.Config) -> dict:
+    """The device in a file that the user names."""
+    name = command.option("netlist", path)
+    try:
+        with files.open_file(path, command.UsageError) as stream:
+            return netlist_module(stream.read(), config, name)
+    except command.UsageError as error:
+        if str(error).startswith(name):
+            raise
+        raise command.UsageError(f"{command.option('netlist')}={error}") from None
+    except OSError as error:
+        raise command.UsageError(f"{name}: {error.strerror or error}") from None
+
+
+def lowered(module: dict, folder: Path) -> list[Path]:
+    """Sources of the device's netlist, as they are simulated; prints how many cells it has."""
+    kinds = Counter(cell["type"] for cell in module["cells"].values())
     del kinds["$scopeinfo"]
     print(f"{kinds.total():,} cells: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
     sys.stdout.flush()
@@ -108,21 +170,24 @@ def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is exact, 1 when not, 2 for a bad request."""
     args = registry.parse_command("gates", argv)
-    command.check_outputs([args.keep])
+    command.check_outputs([args.keep], [args.netlist])
     config = configs.load_config(args.config)
-    if args.netlist:
-        files.open_file(args.netlist, command.UsageError).close()
     parts = [name for name, target in fpga.TARGETS.items() if target.part]
     if config.name not in parts:
         raise command.UsageError(f"{config.name} has no part, expected {command.any_of(parts)}")
+    given = given_netlist(args.netlist, config) if args.netlist else None
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gates_", dir=simrun.builds()) as tmp:
         folder = Path(tmp)
         try:
             path = args.netlist or fpga.mapped(config, folder)
-            if args.keep:
+            module = given or json.loads(path.read_text())["modules"]["openkpu_top"]
+            if args.keep and not given:
                 shutil.copy(path, args.keep)
-            simulate(config, lowered(path, folder), args.sim, args.seed)
+            sources = lowered(module, folder)
+            if args.keep and given:  # of a file that is refused nothing is kept
+                shutil.copy(path, args.keep)
+            simulate(config, sources, args.sim, args.seed)
         except (eda.ToolError, simrun.SimError) as error:
             print(f"FAIL {error}")
             return 1

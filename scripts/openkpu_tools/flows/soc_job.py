@@ -3,6 +3,7 @@
 
 import dataclasses
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -51,10 +52,12 @@ def job(
     inputs: list[npt.NDArray],
     order: list[list[int]],
     least: int = LEAST_STORE,
+    fits: Callable[[int], None] = lambda _size: None,
 ) -> Job:
     """Place a network for each device, and run the golden model on its ``inputs`` (n, C, H, W).
 
-    ``least``: bytes of the storage at least; it has a power of two.
+    ``least``: bytes of the storage at least; it has a power of two. ``fits`` is called with them
+    before the golden model runs, which takes its time, and raises an error where they are too many.
     """
     at, images = STORE, []
     for source, x in zip(sources, inputs, strict=True):
@@ -62,6 +65,7 @@ def job(
         images.append(made)
         at += round_up(made.memory, PLACE)
     size = max(least, 1 << (at - STORE - 1).bit_length())
+    fits(size)
     store = np.zeros(size, dtype=np.uint8)
     for made, x in zip(images, inputs, strict=True):
         start = made.base - STORE

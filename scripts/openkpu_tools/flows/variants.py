@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from openkpu import configs
-from openkpu.configs import BESIDE
+from openkpu.configs import BESIDE, BESIDE_DEFAULTS
 from openkpu_tools import command
 
 KEYS = {configs.verilog_name(key): key for key in configs.KEYS}  # parameter -> key of configs.toml
@@ -27,6 +27,12 @@ class Variant:
     config: configs.Config
     changes: tuple[tuple[str, int], ...] = ()
     beside: tuple[tuple[str, int], ...] = ()
+
+    def value(self, name: str) -> int:
+        """Of any parameter of the Verilog top module, given or not."""
+        if name in KEYS:
+            return getattr(self.config, KEYS[name])
+        return dict(self.beside).get(name, BESIDE_DEFAULTS[name])
 
     @property
     def name(self) -> str:
@@ -76,7 +82,11 @@ def variant(config: configs.Config, changes: Changes) -> Variant:
     other = dataclasses.replace(config, **own)
     values = {key: getattr(other, key) for key in configs.KEYS}
     if trouble := configs.illegal(values):
-        raise command.UsageError(f"{command.option('params')}: {_in_verilog(trouble)}")
+        # what is refused may be a value that this configuration has, one of several asked for
+        said = _in_verilog(trouble)
+        own_value = said.partition(" ")[0] not in found
+        said = f"{config.name} has {said}" if own_value else f"{said} ({config.name})"
+        raise command.UsageError(f"{command.option('params')}: {said}")
     beside = tuple((name, value) for name, value in found.items() if name in BESIDE)
     return Variant(other, tuple(found.items()), beside)
 

@@ -88,7 +88,8 @@ LEGEND = {
     "a few cycles more; a layer whose words are all read, and a list, run to their end",
     Rule.LOCKABLE: "for bursts from now on; once AI_LOCK is set: LOCKED, not stored",
     Rule.SPARE: "stored, and used as soon as no weight waits in the former rows; rows behind the "
-    "end of the AI RAM: BAD_CONFIG, not stored; a device without WEIGHT_AHEAD stores 0",
+    "end of the AI RAM, or more than 32,767 of them: BAD_CONFIG, not stored; a device without "
+    "WEIGHT_AHEAD stores 0",
 }
 
 
