@@ -420,7 +420,7 @@ def apart(args: argparse.Namespace, *pairs: tuple[str, str], why: str = "") -> N
 
 def needs(args: argparse.Namespace, name: str, other: str, what: str) -> None:
     """UsageError for an option that is given without the one that it depends on."""
-    if getattr(args, name) not in (None, False) and not getattr(args, other):
+    if getattr(args, name) not in (None, False, []) and not getattr(args, other):
         raise UsageError(f"{option(name)} without {option(other)}, expected {what} to use it with")
 
 

@@ -12,6 +12,7 @@ from openkpu.layer.argument import LayerArg
 from openkpu.layer.golden import LayerResult
 from openkpu.prediction.roofline import cycles_beside, layer_bytes, roofline_cycles
 from openkpu_tools.command import write_json
+from openkpu_tools.variants import Variant
 
 # pools whose windows overlap: the device may compute a line twice, and its counter counts it twice
 OVERLAPPING = (8, 9)
@@ -117,17 +118,17 @@ def write_asked(args: argparse.Namespace, layers: list[LayerRecord], **more: Any
     """Write the report that ``args`` ask for, if any, and say so; ``more`` as ``write_report``."""
     if args.report:
         simulator = "golden" if args.golden else args.sim
-        write_report(args.report, args.config, simulator, layers, **more)
+        write_report(args.report, args.device, simulator, layers, **more)
         print(f"report: {args.report}")
 
 
 def write_report(
-    path: Path, config: Config, simulator: str, layers: list[LayerRecord], **more: Any
+    path: Path, device: Variant, simulator: str, layers: list[LayerRecord], **more: Any
 ) -> None:
     """Write the report; ``more`` goes into totals."""
     content = {
-        "config": config.name,
-        "ahb_width": config.ahb_width,
+        **device.facts,
+        "ahb_width": device.config.ahb_width,
         "simulator": simulator,
         "layers": [dataclasses.asdict(layer) for layer in layers],
         "totals": {**totals(layers), **more},

@@ -127,7 +127,8 @@ def simulate_request(
     The checkers of the bus rules cost Icarus time, Verilator a build of its own to leave out: on
     Icarus they are there with ``args.check`` alone.
     """
-    more = {} if args.check or args.sim != "icarus" else {"CHECK": 0}
+    more = args.device.bench
+    more |= {} if args.check or args.sim != "icarus" else {"CHECK": 0}
     build_reported(
         args.sim, args.config, storage_bytes, None, waves=args.waves, rounding=rounding, **more
     )
@@ -135,7 +136,7 @@ def simulate_request(
     if args.waves:
         kind = next((k for k in ("vectors", "model", "network") if getattr(args, k)), "digits")
         # beside the builds: the checkout, or a place that can be written and has no space
-        waves = simrun.builds().parent / "waves" / f"{kind}_{args.config.name}_{args.sim}.fst"
+        waves = simrun.builds().parent / "waves" / f"{kind}_{args.device.stem}_{args.sim}.fst"
         waves.parent.mkdir(exist_ok=True)
     try:
         launch.run_job(

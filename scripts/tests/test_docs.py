@@ -427,8 +427,8 @@ def test_builds_whose_reads_wait() -> None:
     tb/device/buses/apb_tests.py measures its figures."""
     text = section(DOCS / "programming.md", "1 Memory map")
     (named,) = re.findall(r"^\| (`nano`[^|]*) \| 3 \|", text, re.MULTILINE)
-    narrow = "NARROW = (LANES < 16 && AHB_W == 32 && PATH == 16)"
-    assert narrow in TOP.read_text() and "READ = (NARROW != 0) ? 3 : 1" in TOP.read_text()
+    narrow = "NARROW = (LEGAL_AHB_W == 32 && LEGAL_PATH == 16 && LANES < 16) ? 1 : 0"
+    assert narrow in TOP.read_text() and "READ = 1 + 2 * NARROW" in TOP.read_text()
     expected = {
         config.name
         for config in map(configs.load_config, configs.names())

@@ -10,7 +10,7 @@ from openkpu import configs
 from openkpu_tools import design
 from openkpu_tools.families import Family
 from openkpu_tools.flows import eda, features, fpga, silicon_record
-from openkpu_tools.flows.variants import BESIDE, KEYS, Variant, variant
+from openkpu_tools.variants import BESIDE, KEYS, Variant, variant
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 NANO = configs.load_config("nano_fpga")

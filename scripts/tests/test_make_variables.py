@@ -31,7 +31,7 @@ def refused(result: subprocess.CompletedProcess[str]) -> str:
     [
         ("sim IMAGS=3", "unknown variable IMAGS, did you mean IMAGES?"),
         ("sim REPROT=x", "unknown variable REPROT, did you mean REPORT?"),
-        ("sim PERF=0", 'PERF is a parameter of the device, expected PARAMS="PERF=0" (make synth,'),
+        ("sim PERF=0", 'PERF is a parameter of the device, expected PARAMS="PERF=0" (make sim, w'),
         ("synth GATE=0", 'GATE is a parameter of the device, expected PARAMS="GATE=0"'),
         ("synth-check PARAMS=GATE=0", "make synth-check takes no PARAMS, expected some of CONFIG"),
         ("waves GOLDEN=1", "make waves takes no GOLDEN, expected some of SIM"),
@@ -40,7 +40,7 @@ def refused(result: subprocess.CompletedProcess[str]) -> str:
         ("sim GOLDEN=no", "GOLDEN=no: expected 0 or 1"),
         ("sim FAST=yes", "FAST=yes: expected 0 or 1"),
         ("sim GOLDEN=", "GOLDEN is empty, expected a value"),
-        ("predict IMAGES=3", "make predict takes no IMAGES, expected some of CONFIG BUS"),
+        ("predict IMAGES=3", "make predict takes no IMAGES, expected some of CONFIG PARAMS BUS"),
         ("test SIM=icarus", "make test takes no SIM, expected some of TESTS ALL SEED"),
         ("lint CONFIG=nano", "make lint takes no CONFIG, expected no variable"),
         ("regress SEEDS=2 SIM=icarus", "SIM without N, expected a number of random items"),
@@ -269,6 +269,9 @@ def test_help_lists_every_target() -> None:
         (["fpga", "MAP=1", "ROUTE=1"], ["MAP and ROUTE together"]),
         (["fpga", "PARAMS=POOL_LANES=0 POOL_LANE=1"], ["PARAMS=POOL_LANE=1: unknown parameter"]),
         (["synth", "CONFIG=nano", "PARAMS=POST_SHARE=4"], ["PARAMS: POST_SHARE = 4, expected N_Z"]),
+        (["sim", "PARAMS=POOL_LANES=0 OUT32"], ["PARAMS='OUT32': expected NAME=VALUE"]),
+        (["predict", "PARAMS=OUT32=0", "MATMUL=4x4x4"], ["small, OUT32=0 has out32 = 0"]),
+        (["predict", "BUS=32", "PARAMS=AHB_W=64"], ["BUS=32 and PARAMS=AHB_W=64 together"]),
         (["mutate", "MODULE=fifo_sync nothere"], ["MODULE='nothere': expected a module"]),
     ],
 )

@@ -228,6 +228,11 @@ def test_commands_with_numpy_alone(installed: Path, numpy_only: Path, tmp_path: 
     both = [installed, numpy_only]
     found = openkpu("predict", "--config=nano", "--matmul", "8x8x8", cwd=tmp_path, path=both)
     assert found.returncode == 0 and "configuration nano" in found.stdout, found.stderr
+    variant = ["--config=nano", "--params", "POOL_LANES=0", "N_Z=4"]
+    found = openkpu("predict", *variant, cwd=tmp_path, path=both)
+    assert "configuration nano, POOL_LANES=0 N_Z=4 (72 MACs)" in found.stdout, found.stderr
+    found = openkpu("sim", "--golden", "--images=1", *variant, cwd=tmp_path, path=both)
+    assert "configuration nano, POOL_LANES=0 N_Z=4 (72 MACs)" in found.stdout, found.stderr
     found = openkpu("sim", "--golden", "--vectors", str(VECTOR), cwd=tmp_path, path=both)
     assert found.returncode == 0 and "3 of 3 layers run, 0 mis" in found.stdout, found.stderr
     model = tmp_path / "m.kmodel"

@@ -39,6 +39,7 @@ GOOD = {  # every option of sim with a value that is good by itself
     "type": ["int8"],
     "config": ["nano"],
     "bus": ["64"],
+    "params": ["PERF=0"],
     "sim": ["verilator"],
     "mean": ["0.5"],
     "labels": ["l.txt"],
@@ -53,7 +54,7 @@ GOOD = {  # every option of sim with a value that is good by itself
 QUANTISED = ["--model", "q.onnx"]
 OF_IMAGE = {"mean", "scale", "bgr"}
 OF_FOUND = {"detector", "png"}  # of a picture, not of the calibration's
-ANYWHERE = {"report", "config", "bus", "sim"}
+ANYWHERE = {"report", "config", "bus", "params", "sim"}
 OF_MODEL = {"image", "layers", "via", "maps", "rounding", "functions", "detector", "png"}
 OF_MODEL |= {"bgr", "scale", "bias", "fast", "golden", "waves", "check"} | ANYWHERE
 MAY = {  # what each thing to run takes besides

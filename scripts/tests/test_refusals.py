@@ -301,30 +301,30 @@ fpga --config=k210 --seed=2 | a seed is of the placement
 fpga --config=k210 --place-only | k210 has no part, expected neither --place nor --route
 fpga --config=k210 --route | k210 has no part, expected neither --place nor --route
 fpga --config=large | large has no part, expected
-fpga,synth --params POOL_LANES | --params='POOL_LANES': expected NAME=VALUE, for example POOL_LANES=0
-fpga,synth --params =3 | --params='=3': expected NAME=VALUE
-fpga,synth --params POOL_LANES= | --params='POOL_LANES=': the value is empty, expected a whole number
-fpga,synth --params POOL_LANES=x | --params='POOL_LANES=x': expected a whole number
-fpga,synth --params POOL_LANES=-1 | --params: POOL_LANES = -1, expected 0, 1, 2, 4 or 8
-fpga,synth --params PERF=-1 | --params: PERF = -1, expected 0 or 1
-fpga,synth --params GATE=-1 | --params=GATE=-1: expected 0 or 1
-fpga,synth --params POOL_LANES=--1 | --params='POOL_LANES=--1': expected a whole number
-fpga,synth --params POOL_LANES={NINES} | expected fewer digits
-fpga,synth --params AI_RAM_ROWS=99999999999999999999 | --params: AI_RAM_ROWS = 99999999999999999999, expected 16 to 32768
-fpga,synth --params BIAS_FIFO_DEPTH=0 | --params: BIAS_FIFO_DEPTH = 0, expected 2 to 1048576 words
-fpga,synth --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
-fpga,synth --params QQQ=0 | --params=QQQ=0: unknown parameter, expected N_Y, N_Z, AHB_W
-fpga,synth --params POOL_LANES=0 POOL_LANES=0 | --params=POOL_LANES=0: POOL_LANES is given twice, expected once
-fpga,synth --params GATE=0 --params POOL_LANES=0 | --params: given twice, expected once
-fpga,synth --params | --params: expected at least one argument
-fpga,synth --params POOL_LANES=3 | --params: POOL_LANES = 3, expected 0, 1, 2, 4 or 8
-fpga,synth --params GATE=2 | --params=GATE=2: expected 0 or 1
-fpga,synth --params POST_SHARE=4 | --params: POST_SHARE = 4, expected N_Z = 2 at most
-fpga,synth --params FLAT_MAPS=1 | --params: FLAT_MAPS = 1, expected 0 with N_Y * N_Z = 4 lanes
-fpga,synth --params N_Y=16 N_Z=16 | --params: N_Y * N_Z = 256 lanes, expected 128 at most
-fpga,synth --params PATH=8 | --params: PATH = 8, expected 16, 32, 64 or 128
-fpga,synth --params POOL_LANES=0 --record | --params and --record together: a record is of a configuration
-fpga --params POOL_LANES=0 --baseline | --params and --baseline together: a record is of a configuration
+fpga,synth,asic,gates --params POOL_LANES | --params='POOL_LANES': expected NAME=VALUE, for example POOL_LANES=0
+fpga,synth,asic,gates --params =3 | --params='=3': expected NAME=VALUE
+fpga,synth,asic,gates --params POOL_LANES= | --params='POOL_LANES=': the value is empty, expected a whole number
+fpga,synth,asic,gates --params POOL_LANES=x | --params='POOL_LANES=x': expected a whole number
+fpga,synth,asic,gates --params POOL_LANES=-1 | --params: POOL_LANES = -1, expected 0, 1, 2, 4 or 8
+fpga,synth,asic,gates --params PERF=-1 | --params: PERF = -1, expected 0 or 1
+fpga,synth,asic,gates --params GATE=-1 | --params=GATE=-1: expected 0 or 1
+fpga,synth,asic,gates --params POOL_LANES=--1 | --params='POOL_LANES=--1': expected a whole number
+fpga,synth,asic,gates --params POOL_LANES={NINES} | expected fewer digits
+fpga,synth,asic,gates --params AI_RAM_ROWS=99999999999999999999 | --params: AI_RAM_ROWS = 99999999999999999999, expected 16 to 32768
+fpga,synth,asic,gates --params BIAS_FIFO_DEPTH=0 | --params: BIAS_FIFO_DEPTH = 0, expected 2 to 1048576 words
+fpga,synth,asic,gates --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
+fpga,synth,asic,gates --params QQQ=0 | --params=QQQ=0: unknown parameter, expected N_Y, N_Z, AHB_W
+fpga,synth,asic,gates --params POOL_LANES=0 POOL_LANES=0 | --params=POOL_LANES=0: POOL_LANES is given twice, expected once
+fpga,synth,asic,gates --params GATE=0 --params POOL_LANES=0 | --params: given twice, expected once
+fpga,synth,asic,gates --params | --params: expected at least one argument
+fpga,synth,asic,gates --params POOL_LANES=3 | --params: POOL_LANES = 3, expected 0, 1, 2, 4 or 8
+fpga,synth,asic,gates --params GATE=2 | --params=GATE=2: expected 0 or 1
+fpga,synth,asic,gates --params POST_SHARE=4 | --params: POST_SHARE = 4, expected N_Z = 2 at most
+fpga,synth,asic,gates --params FLAT_MAPS=1 | --params: FLAT_MAPS = 1, expected 0 with N_Y * N_Z = 4 lanes
+fpga,synth,asic,gates --params N_Y=16 N_Z=16 | --params: N_Y * N_Z = 256 lanes, expected 128 at most
+fpga,synth,asic,gates --params PATH=8 | --params: PATH = 8, expected 16, 32, 64 or 128
+fpga,synth,asic --params POOL_LANES=0 --record | --params and --record together: a record is of a configuration
+fpga,asic --params POOL_LANES=0 --baseline | --params and --baseline together: a record is of a configuration
 synth --params POOL_LANES=0 --check | --check and --params together: nothing is mapped
 features --config=k210 | k210 has no part, expected nano_fpga
 features --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
@@ -345,6 +345,30 @@ fpga --part=200t --route | --family=xc7 and --route together: it is mapped only
 fpga --family=xc7 --seed=0 | --family=xc7 and --seed together: it is mapped only
 fpga --family=xc7 --baseline | --family=xc7 and --baseline together: its figures are only recorded
 gates --config=k210 | k210 has no part, expected
+gates --params ROUNDING=1 | --params=ROUNDING=1: results are compared with those of rounding nncase, expected ROUNDING=0
+sim,predict,stream --golden --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
+sim,predict,stream --golden --params POOL_LANES | --params='POOL_LANES': expected NAME=VALUE, for example POOL_LANES=0
+sim,predict,stream --golden --params POOL_LANES=0 POOL_LANES=0 | --params=POOL_LANES=0: POOL_LANES is given twice, expected once
+sim,predict,stream --golden --params PATH=8 | --params: PATH = 8, expected 16, 32, 64 or 128 (small)
+sim,predict,stream --golden --config=nano --params POST_SHARE=4 | --params: POST_SHARE = 4, expected N_Z = 2 at most (nano)
+sim,predict,stream --golden --params GATE=2 | --params=GATE=2: expected 0 or 1
+sim,predict,stream --golden --bus=32 --params AHB_W=64 | --bus=32 and --params=AHB_W=64 together, expected one width
+sim,predict,stream --golden --config=medium --bus=128 --params PATH=16 | WEIGHT_AHEAD = 1, expected 0 with PATH below two bus words of 128 bits
+sim,stream --golden --params ROUNDING=1 | --params=ROUNDING=1: results are compared with those of rounding nncase, expected ROUNDING=0
+predict --matmul 4x6x8 --params OUT32=0 | layer 0: sums of 32 bits, configuration small, OUT32=0 has out32 = 0
+sim --golden --vectors sums.npz --params OUT32=0 | sums/L00: sums of 32 bits, configuration small, OUT32=0 has out32 = 0
+sim --vectors sums.npz --params OUT32=0 | sums/L00: sums of 32 bits, configuration small, OUT32=0 has out32 = 0
+sim,predict,stream --golden --params WBUF_ROWS=64 DILATION=9 | --params: DILATION = 9, expected 1 to 8
+regress --n=1 --seed=1 --params POOL_LANE=0 | --params=POOL_LANE=0: unknown parameter, did you mean POOL_LANES?
+regress --n=1 --seed=1 --params ROUNDING=2 | --params=ROUNDING=2: results are compared with those of rounding nncase, expected ROUNDING=0
+regress --n=1 --seed=1 --kind=product --params OUT32=0 | small, OUT32=0 has out32 = 0, expected --config=nano
+regress --seeds=2 --params OUT32=0 | --params without --n, expected a number of random items
+soak --minutes=1 --params POOL_LANES=3 | --params: POOL_LANES = 3, expected 0, 1, 2, 4 or 8 (small)
+soak --minutes=1 --params AHB_W=64 | --params=AHB_W=64: its bus has 32 bits, expected AHB_W=32
+soak --minutes=1 --params POOL_LANES=0 | small, POOL_LANES=0 has pool_lanes = 0: its sequences run pooling tasks
+soak --minutes=1 --params OUT32=0 | small, OUT32=0 has out32 = 0: its sequences run pooling tasks
+soak --minutes=1 --config=lite_fpga | lite_fpga has pool_lanes = 0: its sequences run pooling tasks
+soak --minutes=1 --params ROUNDING=1 | --params=ROUNDING=1: results are compared with those
 fpga,asic --baseline --record | --baseline and --record together
 """  # noqa: E501
 GIVEN = {

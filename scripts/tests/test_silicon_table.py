@@ -8,8 +8,9 @@ import pytest
 
 from openkpu import configs
 from openkpu.checkout import ROOT
+from openkpu_tools import variants
 from openkpu_tools.documents import silicon_table
-from openkpu_tools.flows import eda, fpga, gates, silicon_record, variants
+from openkpu_tools.flows import eda, fpga, gates, silicon_record
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RECORDED = silicon_record.load_figures(fpga.BASELINE)

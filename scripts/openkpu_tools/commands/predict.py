@@ -5,11 +5,10 @@ Without any of them, of the digits network. Exit status: 0, or 2 when the reques
 """
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from openkpu import configs, digits
+from openkpu import digits
 from openkpu.compiler.source import is_ours, read_model_program
 from openkpu.configs import Config
 from openkpu.kmodel import KmodelError, loads_functions, loads_kmodel, read_model
@@ -28,7 +27,7 @@ from openkpu.prediction.roofline import (
     roofline_cycles,
 )
 from openkpu.products import matmul_lists
-from openkpu_tools import command, registry
+from openkpu_tools import command, registry, variants
 from openkpu_tools.command import UsageError, check_outputs, option
 from openkpu_tools.commands import run_matmul, run_network
 from openkpu_tools.commands.model_options import (
@@ -193,12 +192,8 @@ def of_digits(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
     args = registry.parse_command("predict", argv)
-    args.config = configs.load_config(args.config)
-    if args.bus:
-        args.config = dataclasses.replace(args.config, ahb_width=args.bus)
-        values = {k: v for k, v in vars(args.config).items() if k not in ("name", "use")}
-        if trouble := configs.illegal(values):
-            raise UsageError(f"{option('bus', args.bus)}: {trouble}")
+    args.device = variants.requested(args)
+    args.config = args.device.titled
     given = [option(name) for name in SOURCES if getattr(args, name)]
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]} together, expected one of them")
@@ -280,7 +275,7 @@ def predicted(args: argparse.Namespace) -> None:
     )
     if args.report:
         content = {
-            "config": config.name,
+            **args.device.facts,
             "ahb_width": config.ahb_width,
             "mhz": args.mhz,
             "via": args.via if kmodel else "tasks",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from openkpu import configs, digits
+from openkpu import digits
 from openkpu.compiler import data
 from openkpu.compiler import run as execute
 from openkpu.compiler.errors import CompileError
@@ -30,7 +30,7 @@ from openkpu_tb import seeds, simrun
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.runs import launch
 from openkpu_tb.runs.requests import RequestedRun, StreamRequest
-from openkpu_tools import command, registry, report, rtl
+from openkpu_tools import command, registry, report, rtl, variants
 from openkpu_tools.command import UsageError, option
 from openkpu_tools.commands import run_network
 from openkpu_tools.commands.model_options import OF_CALIBRATION, OF_PICTURES, request_of
@@ -72,9 +72,9 @@ def parse_stream(argv: list[str] | None) -> argparse.Namespace:
         if getattr(args, name) not in (None, False) and not ours:
             raise UsageError(f"{option(name)} without a quantised model, which it is for")
     args.request = request_of(args, pictures=True)
-    args.config = configs.load_config(args.config)
-    if args.bus:
-        args.config = dataclasses.replace(args.config, ahb_width=args.bus)
+    args.device = variants.requested(args)
+    args.device.check_rounding()
+    args.config = args.device.titled
     read = [args.network, args.model, args.calibration, args.input]
     command.check_outputs([args.report], read)
     return args
@@ -182,7 +182,8 @@ def run_stream(args: argparse.Namespace, given: Work) -> bool:
     request = StreamRequest(runs, limit=limit, seed=args.seed)
     size = network.storage(images, continuous=True).data.size
     layers = len(network.layers) * count
-    rtl.build_reported(args.sim, args.config, size, progress, layers=layers)
+    more = args.device.bench
+    rtl.build_reported(args.sim, args.config, size, progress, layers=layers, **more)
     began = said = time.monotonic()
     launch.run_job(
         args.sim,
@@ -192,6 +193,7 @@ def run_stream(args: argparse.Namespace, given: Work) -> bool:
         storage_bytes=size,
         seed=args.seed,
         layers=layers,
+        **more,
     )
     if found["failure"]:
         print(found["failure"])
@@ -211,7 +213,7 @@ def run_stream(args: argparse.Namespace, given: Work) -> bool:
     share = 100 * sums["efficiency"]
     print(f"roofline          {sums['roofline_cycles']} an inference by itself, {share:.1f} %")
     if args.report:
-        content = {"config": args.config.name, "ahb_width": args.config.ahb_width}
+        content = {**args.device.facts, "ahb_width": args.config.ahb_width}
         content |= {"simulator": args.sim, "layers": [], "totals": sums}
         command.write_json(args.report, content)
         print(f"report: {args.report}")

@@ -6,15 +6,13 @@ Ctrl-C, 143 after SIGTERM.
 """
 
 import argparse
-import dataclasses
 import sys
 import time
 from pathlib import Path
 
-from openkpu import configs
 from openkpu.compiler.source import is_ours
 from openkpu_tb import seeds, simrun
-from openkpu_tools import command, registry
+from openkpu_tools import command, registry, variants
 from openkpu_tools.command import (
     UsageError,
     check_output,
@@ -154,9 +152,9 @@ def check_quantised(args: argparse.Namespace) -> None:
 def parse_sim(argv: list[str] | None) -> argparse.Namespace:
     """Arguments; UsageError names the word and what was expected."""
     args = registry.parse_command("sim", argv)
-    args.config = configs.load_config(args.config)
-    if args.bus:
-        args.config = dataclasses.replace(args.config, ahb_width=args.bus)
+    args.device = variants.requested(args)
+    args.device.check_rounding(args.rounding)
+    args.config = args.device.titled
     args.quantised = bool(args.model) and is_ours(args.model)
     check_source(args)
     check_model(args)

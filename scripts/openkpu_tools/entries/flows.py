@@ -7,7 +7,7 @@ from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
-from openkpu_tools.entries.running import configured, model_or_digits
+from openkpu_tools.entries.running import configured, model_or_digits, parameterised
 from openkpu_tools.entries.verification import module
 from openkpu_tools.entry import entry
 from openkpu_tools.families import FAMILIES, FAMILY_OF
@@ -20,32 +20,11 @@ def every_config(text: str) -> str:
     return text if text == "all" else command.config(text)
 
 
-def parameter(text: str) -> tuple[str, int]:
-    """argparse type: a parameter of the device with a value, NAME=VALUE."""
-    name, equals, value = text.partition("=")
-    if not (name.strip() and equals):
-        example = "expected NAME=VALUE, for example POOL_LANES=0"
-        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {example}")
-    digits = value.removeprefix("-")  # one below 0 gets the range of its parameter
-    if not (digits.isascii() and digits.isdigit()):
-        empty = "" if value.strip() else "the value is empty, "
-        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: {empty}expected a whole number")
-    if len(value) > seeds.MOST_SHOWN:  # a shorter one gets that range, too
-        raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected fewer digits")
-    return name, int(value)
-
-
 def baud(text: str) -> int:
     """argparse type: a rate in bits a second; which ones there are depends on the clock."""
     if not seeds.is_whole(text):
         raise argparse.ArgumentTypeError(f"{seeds.shown(text)}: expected a whole number")
     return int(text)
-
-
-def _parameters(parser: Parser, text: str) -> None:
-    parser.add_argument(
-        "--params", nargs="+", type=parameter, default=[], metavar="NAME=VALUE", help=text
-    )
 
 
 def _configurations(parser: Parser, usual: str) -> None:
@@ -63,7 +42,7 @@ def _figures(parser: Parser) -> None:
 def synth(parser: Parser) -> None:
     """A configuration mapped to ECP5 with its hierarchy: LUT, flip-flops, DSP, RAM of every box."""
     _configurations(parser, "nano")
-    _parameters(parser, "parameters of the device with other values, for example POOL_LANES=0")
+    parameterised(parser)
     parser.add_argument("--check", action="store_true", help="elaborate, map nothing; default: all")
     parser.add_argument(
         "--report", "--json", type=command.path, help="write the table to this file (JSON), too"
@@ -81,7 +60,7 @@ def synth_check(parser: Parser) -> None:
 def fpga(parser: Parser) -> None:
     """A configuration mapped for an FPGA; for an ECP5 placed and routed as well -> reports/fpga."""
     configured(parser, "nano_fpga")
-    _parameters(parser, "parameters of the device with other values, for example POOL_LANES=0")
+    parameterised(parser)
     parser.add_argument(
         "--family",
         choices=FAMILIES,
@@ -105,7 +84,7 @@ def fpga(parser: Parser) -> None:
 def features(parser: Parser) -> None:
     """What each feature costs: LUT, DSP, block RAM of an ECP5, predicted cycles; takes hours."""
     configured(parser, "nano_fpga")
-    _parameters(parser, "these settings alone, each in a mapping of its own, for example PERF=0")
+    parameterised(parser, "these settings alone, each in a mapping of its own, for example PERF=0")
     parser.add_argument("--record", action="store_true", help="keep the table for docs/silicon.md")
 
 
@@ -143,6 +122,7 @@ def board(parser: Parser) -> None:
 def asic(parser: Parser) -> None:
     """A configuration mapped to standard cells and timed -> reports/asic."""
     configured(parser, "nano")
+    parameterised(parser)
     _figures(parser)
 
 
@@ -181,6 +161,7 @@ def formal(parser: Parser) -> None:
 def gates(parser: Parser) -> None:
     """The netlist of ECP5 cells computes a layer and two digits."""
     configured(parser, "nano_fpga")
+    parameterised(parser)
     parser.add_argument("--sim", default="verilator", choices=SIMS, help="the simulator")
     parser.add_argument("--seed", type=command.SEED, help="of the random layer")
     parser.add_argument(

@@ -13,6 +13,7 @@ from openkpu_tb.words import SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
 from openkpu_tools.entry import entry
+from openkpu_tools.variants import parameter
 
 SCANS = 360  # handwritten digits that are held out, and so the most that can be asked for
 MOST_STREAM = 100_000  # images of a run: their maps and counters lie in the simulator's memory
@@ -82,8 +83,18 @@ def configured(
     parser.add_argument("--config", type=command.config, default=default, help=text)
 
 
+def parameterised(
+    parser: Parser, text: str = "parameters of the device with other values, as POOL_LANES=0"
+) -> None:
+    """Parameters that the configuration is to have with other values."""
+    parser.add_argument(
+        "--params", nargs="+", type=parameter, default=[], metavar="NAME=VALUE", help=text
+    )
+
+
 def _configuration(parser: Parser) -> None:
     configured(parser)
+    parameterised(parser)
     parser.add_argument(
         "--bus", type=command.bus, help="bits of the storage's bus; default: the configuration's"
     )

@@ -8,7 +8,7 @@ from openkpu.checkout import ROOT
 from openkpu_tb.words import ITEM_KINDS, SIMS
 from openkpu_tools import command
 from openkpu_tools.command import Parser
-from openkpu_tools.entries.running import configured, seeded
+from openkpu_tools.entries.running import configured, parameterised, seeded
 from openkpu_tools.entry import entry
 
 MOST_ITEMS = 1_000_000  # of a random regression
@@ -110,6 +110,7 @@ def regress(parser: Parser) -> None:
     parser.add_argument(
         "--config", type=command.config, help="of the items; default: small, on Icarus nano"
     )
+    parameterised(parser)
     parser.add_argument("--kind", choices=ITEM_KINDS, help="of all items")
     parser.add_argument("--cluster", help="address of a dask scheduler: tcp://host:port")
     parser.add_argument(
@@ -126,6 +127,7 @@ def soak(parser: Parser) -> None:
     parser.add_argument("--minutes", required=True, type=minutes, help="how long")
     parser.add_argument("--seed", type=command.SEED, help="a random one by default; it is printed")
     configured(parser)
+    parameterised(parser)
     parser.add_argument("--item", type=command.integer_in(0, 1 << 31), help="this item alone")
     parser.add_argument("--plant", default="", choices=("", "leak", "byte"), help=argparse.SUPPRESS)
 

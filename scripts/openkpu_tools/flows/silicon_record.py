@@ -27,6 +27,12 @@ def checked(args: argparse.Namespace) -> argparse.Namespace:
     return args
 
 
+def check_whole(args: argparse.Namespace) -> None:
+    """UsageError for a variant of a configuration beside ``--baseline`` or ``--record``."""
+    why = "a record is of a configuration as it is"
+    command.apart(args, ("params", "record"), ("params", "baseline"), why=why)
+
+
 def load_figures(file: Path) -> dict[str, dict[str, Any]]:
     """Figures by configuration; none when nothing is recorded yet."""
     return json.loads(file.read_text()) if file.exists() else {}

@@ -25,7 +25,7 @@ from openkpu_tb.simrun import builds
 from openkpu_tools import command, families, registry
 from openkpu_tools.flows import eda
 from openkpu_tools.flows.eda import rtl_sources
-from openkpu_tools.flows.variants import Variant, variant
+from openkpu_tools.variants import Variant, variant
 
 SMALL_RAM = 256  # rows of the AI RAM here
 RECORD = (

@@ -22,7 +22,7 @@ from pathlib import Path
 from openkpu import configs
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch, regress_items
-from openkpu_tools import command
+from openkpu_tools import command, variants
 from openkpu_tools.command import option
 from openkpu_tools.verification import regress_batch
 from openkpu_tools.verification.regress_batch import Batch, ItemOutcome
@@ -37,7 +37,7 @@ ADDRESS = re.compile(r"(\w+://)?[^\s/:]+:\d{1,5}/?", re.ASCII)  # of a scheduler
 def batches(args: argparse.Namespace) -> list[Batch]:
     """The run in pieces; they depend on N, SEED and KIND alone, so that a piece can be repeated."""
     return [
-        Batch(args.config, args.sim, args.seed, at, min(BATCH, args.n - at), args.kind)
+        Batch(args.config, args.sim, args.seed, at, min(BATCH, args.n - at), args.kind, args.params)
         for at in range(0, args.n, BATCH)
     ]
 
@@ -86,7 +86,7 @@ def cluster(pieces: list[Batch], address: str) -> Iterator[list[ItemOutcome]]:
 def _of(args: argparse.Namespace) -> str:
     """Variables of a command that all items share."""
     kind = f" KIND={args.kind}" if args.kind else ""
-    return f"SIM={args.sim} CONFIG={args.config}{kind}"
+    return f"SIM={args.sim} CONFIG={args.config}{args.device.typed}{kind}"
 
 
 def repeat(args: argparse.Namespace, outcome: ItemOutcome) -> list[str]:
@@ -129,7 +129,7 @@ def junit(args: argparse.Namespace, found: list[ItemOutcome], path: Path) -> Non
         case = ElementTree.SubElement(
             suite,
             "testcase",
-            classname=".".join(filter(None, ("regress", args.config, args.sim, args.kind))),
+            classname=".".join(filter(None, ("regress", args.device.stem, args.sim, args.kind))),
             name=f"seed {outcome.seed}: {outcome.title}",
             time=str(outcome.seconds),
         )
@@ -161,7 +161,9 @@ def run_random_items(args: argparse.Namespace) -> int:
             f"{option('cluster', args.cluster[:40])}: expected tcp://host:port"
         )
     args.config = args.config or CONFIG[args.sim]
-    config = configs.load_config(args.config)
+    args.device = variants.requested(args)
+    args.device.check_rounding()
+    config = args.device.config
     simrun.check_tool(args.sim)
     if args.kind and args.kind not in regress_items.kinds_of(config):
         known = [
@@ -169,7 +171,7 @@ def run_random_items(args: argparse.Namespace) -> int:
             for n in configs.names()
             if args.kind in regress_items.kinds_of(configs.load_config(n))
         ]
-        said = f"{option('kind', args.kind)}: {args.config} has "
+        said = f"{option('kind', args.kind)}: {args.device.title} has "
         said += f"{regress_items.NEEDED[args.kind]} = 0, expected "
         said += option("config", "")
         raise command.UsageError(said + ", ".join(known))
@@ -177,10 +179,10 @@ def run_random_items(args: argparse.Namespace) -> int:
     if args.cluster:
         source = cluster(pieces, args.cluster)
     else:  # one build for all
-        launch.build_device(args.sim, config, regress_items.MOST_STORAGE)
+        launch.build_device(args.sim, config, regress_items.MOST_STORAGE, **args.device.bench)
         source = here(pieces, args.jobs or os.cpu_count() or 1)
     what = f"{args.n} items" + (f" of kind {args.kind}" if args.kind else "")
-    print(f"{what} from seed {args.seed} on, {args.config} on {args.sim}", flush=True)
+    print(f"{what} from seed {args.seed} on, {args.device.title} on {args.sim}", flush=True)
     found = show(args, source)
     REPORTS.mkdir(parents=True, exist_ok=True)
     junit(args, found, REPORTS / "junit.xml")

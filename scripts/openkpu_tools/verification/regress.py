@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     args = registry.parse_command("regress", argv)
     if args.n and not args.seeds:
         return random_regress.run_random_items(args)
-    for name in ("seed", "sim", "config", "kind", "cluster"):
+    for name in ("seed", "sim", "config", "params", "kind", "cluster"):
         command.needs(args, name, "n", "a number of random items")
     n, seeds_option = option("n"), option("seeds")
     if args.n:

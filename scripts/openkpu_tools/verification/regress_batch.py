@@ -5,6 +5,7 @@
 module as a process of its own, which prints a line of JSON for each item.
 """
 
+import argparse
 import json
 import os
 import signal
@@ -12,13 +13,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from openkpu import configs
 from openkpu_tb.runs import launch, regress_items
 from openkpu_tb.runs.requests import RandomRequest
 from openkpu_tb.simrun import SimError
+from openkpu_tools import variants
 
 LEFT_OUT = ("SEED", "OPENKPU_RESULTS")  # of the environment: each would reach the simulation
 
@@ -26,7 +28,7 @@ LEFT_OUT = ("SEED", "OPENKPU_RESULTS")  # of the environment: each would reach t
 @dataclass(frozen=True)
 class Batch:
     """``count`` items of a run that begins with ``seed``, from item ``number`` on; ``kind``: of all
-    of them (regress_items.ITEM_KINDS), None: any."""
+    of them (regress_items.ITEM_KINDS), None: any; ``params``: changes of the configuration."""
 
     config: str
     sim: str
@@ -34,6 +36,7 @@ class Batch:
     number: int
     count: int
     kind: str | None = None
+    params: Sequence[tuple[str, int]] = ()
 
     @property
     def first(self) -> int:
@@ -104,19 +107,21 @@ def run_batch(batch: Batch) -> list[ItemOutcome]:
     return found
 
 
-def simulate(batch: Batch) -> None:
+def simulate_batch(batch: Batch) -> None:
     """Draw the items and run them; prints an outcome each as it is known."""
-    config = configs.load_config(batch.config)
+    device = variants.requested(argparse.Namespace(**asdict(batch)))
     items = [
-        regress_items.draw_item(config, batch.sim, regress_items.seed_of(batch.seed, n), batch.kind)
+        regress_items.draw_item(
+            device.config, batch.sim, regress_items.seed_of(batch.seed, n), batch.kind
+        )
         for n in range(batch.number, batch.number + batch.count)
     ]
     at = 0  # items with an outcome
     while at < len(items):
-        at += _simulation(batch, config, items, at)
+        at += _simulation(batch, device, items, at)
 
 
-def _simulation(batch: Batch, config: configs.Config, items: list[Any], at: int) -> int:
+def _simulation(batch: Batch, device: variants.Variant, items: list[Any], at: int) -> int:
     """One simulation of the items from ``at`` on; how many have an outcome now."""
     done, began = 0, time.monotonic()
 
@@ -138,9 +143,10 @@ def _simulation(batch: Batch, config: configs.Config, items: list[Any], at: int)
     request = RandomRequest([item.case for item in items[at:]])
     try:
         launch.run_job(
-            *(batch.sim, config, request, event),
+            *(batch.sim, device.config, request, event),
             storage_bytes=regress_items.MOST_STORAGE,
             seed=items[at].seed,
+            **device.bench,
         )
     except SimError as error:
         ended_early = "of 1 failed" not in str(error)
@@ -152,4 +158,4 @@ def _simulation(batch: Batch, config: configs.Config, items: list[Any], at: int)
 if __name__ == "__main__":
     # who ends this process ends its simulator too, as Ctrl-C does
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    simulate(Batch(**json.loads(sys.argv[1])))
+    simulate_batch(Batch(**json.loads(sys.argv[1])))

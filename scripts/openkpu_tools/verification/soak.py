@@ -9,7 +9,6 @@ flat, 1 not, 2 bad request.
 """
 
 import argparse
-import dataclasses
 import os
 import secrets
 import tempfile
@@ -18,16 +17,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from openkpu import configs
 from openkpu_tb import simrun, watchdog
 from openkpu_tb.runs import launch
-from openkpu_tools import registry
+from openkpu_tools import command, registry, variants
 
 GROWTH = 64 << 20  # bytes that the process may grow by after the warm-up
 WARM_UP = 0.1  # share of the time, and at least ITEMS items
 ITEMS = 3
 EVERY = 30.0  # seconds between two lines of progress
 SPARE = 900  # seconds that the last item may take
+NEEDED = ("pool_lanes", "out32")  # keys of configs.toml
 BUS = 32  # bits: the predictor and its sequences count in words of these
 LONGEST = 10_000  # minutes
 MIB = 1 << 20
@@ -77,9 +76,9 @@ class Watch:
 
 def soak(args: argparse.Namespace, seed: int) -> Watch:
     """Run the simulation; SimError when it fails, with its reports until then in the watch."""
-    config = dataclasses.replace(configs.load_config(args.config), ahb_width=BUS)
+    config, more = args.device.config, args.device.bench
     seconds = 60 * args.minutes
-    launch.build_device("verilator", config)
+    launch.build_device("verilator", config, **more)
     watch = Watch(seconds)
     os.environ.pop("SEED", None)  # it would go before the seed that is given
     os.environ[watchdog.VARIABLE] = str(int(seconds) + SPARE)
@@ -93,7 +92,7 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
                 launch.run_device(
                     "verilator",
                     "openkpu_tb.uvm.soak_run",
-                    launch.parameters(config),
+                    launch.parameters(config, **more),
                     seed=seed,
                     env=env,
                 )
@@ -106,15 +105,26 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = registry.parse_command("soak", argv)
+    if (bits := dict(args.params).get("AHB_W", BUS)) != BUS:
+        given = command.option("params", f"AHB_W={bits}")
+        raise command.UsageError(f"{given}: its bus has {BUS} bits, expected AHB_W={BUS}")
+    args.bus = BUS
+    args.device = variants.requested(args)
+    args.device.check_rounding()
+    for key in NEEDED:
+        if not getattr(args.device.config, key):
+            said = "its sequences run pooling tasks and products of matrices"
+            raise command.UsageError(f"{args.device.title} has {key} = 0: {said}")
     simrun.check_tool("verilator")
     seed = secrets.randbelow(1 << 31) if args.seed is None else args.seed
-    print(f"soak on {args.config} with a bus of {BUS} bits, SEED={seed}", flush=True)
+    print(f"soak on {args.device.title} with a bus of {BUS} bits, SEED={seed}", flush=True)
     watch = soak(args, seed)
     print(watch.line())
     if watch.failure:
         number = watch.failure["number"]
         print(f"FAIL item {number}: {watch.failure['text'].splitlines()[0]}")
-        print(f"  to repeat: make soak MINUTES=1 SEED={seed} CONFIG={args.config} ITEM={number}")
+        typed = f"SEED={seed} CONFIG={args.config}{args.device.typed} ITEM={number}"
+        print(f"  to repeat: make soak MINUTES=1 {typed}")
         return 1
     print(", ".join(f"{count} {name}" for name, count in sorted(watch.used.items())))
     if args.item is None:

@@ -63,6 +63,7 @@ module tb_top #(
   parameter ROUNDING = 0,
   parameter GATE = 1,
   parameter PERF = 1,
+  parameter PRIVILEGED = 0,
   // 1: tb_probe is there
   parameter PROBE = 0,
   // 1: the checkers of rules are there
@@ -193,7 +194,8 @@ module tb_top #(
     .FP16_LANES(FP16_LANES), .KEEP_WEIGHTS(KEEP_WEIGHTS), .WEIGHT_AHEAD(WEIGHT_AHEAD), .FLAT_MAPS(FLAT_MAPS),
     .SUM_PLANES(SUM_PLANES), .OUT32(OUT32), .DILATION(DILATION), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
     .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH),
-    .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH), .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE), .PERF(PERF)
+    .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH), .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE), .PERF(PERF),
+    .PRIVILEGED(PRIVILEGED)
   ) u_axi (
     .clk(clk), .rst(rst), .irq(irq), .m_axi_bid(1'b0), .m_axi_rid(1'b0), .m_axi_awid(), .m_axi_arid(),
     .m_axi_awburst(), .m_axi_awcache(), .m_axi_awprot(), .m_axi_arburst(), .m_axi_arcache(), .m_axi_arprot(),
@@ -245,7 +247,8 @@ module tb_top #(
     .KEEP_WEIGHTS(KEEP_WEIGHTS), .WEIGHT_AHEAD(WEIGHT_AHEAD), .FLAT_MAPS(FLAT_MAPS),
     .SUM_PLANES(SUM_PLANES), .OUT32(OUT32), .POST_TABLES(POST_TABLES), .MUL_BITS(MUL_BITS),
     .DILATION(DILATION), .PIX_FIFO_DEPTH(PIX_FIFO_DEPTH), .WGT_FIFO_DEPTH(WGT_FIFO_DEPTH),
-    .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE), .PERF(PERF)
+    .BIAS_FIFO_DEPTH(BIAS_FIFO_DEPTH), .ROUNDING(ROUNDING), .GATE(GATE), .PERF(PERF),
+    .PRIVILEGED(PRIVILEGED)
 `ifdef APB
   ) u_apb (
     .s_apb_psel(s_apb_psel), .s_apb_penable(s_apb_penable), .s_apb_paddr(s_apb_paddr), .s_apb_pwrite(s_apb_pwrite),

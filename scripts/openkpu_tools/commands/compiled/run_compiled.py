@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> bool:
         nodes = [line.record() for line in compiled_table.node_table(program, args.config)]
         every = records if args.golden else device.records
         end = end_to_end(args, program, device, len(given))
-        report.write_report(args.report, args.config, simulator, every, nodes=nodes, end_to_end=end)
+        report.write_report(args.report, args.device, simulator, every, nodes=nodes, end_to_end=end)
         print(f"report: {args.report}")
     if args.html:
         with writing(args.html) as stream:

@@ -22,6 +22,7 @@ from openkpu_tools.flows import eda, silicon_record, synth
 from openkpu_tools.flows.asic import macros as asic_macros
 from openkpu_tools.flows.asic import netlist as asic_netlist
 from openkpu_tools.flows.asic import timing as asic_timing
+from openkpu_tools.variants import Variant, requested
 
 LIBRARY = Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")  # Debian: qflow-tech-osu018
 BASELINE = ROOT / "scripts" / "openkpu_tools" / "flows" / "asic" / "baseline.json"
@@ -63,11 +64,15 @@ def commands(top: str = "openkpu_top", *, flatten: bool = False) -> list[str]:
     ]
 
 
-def synthesize(config: configs.Config, folder: Path) -> dict[str, dict]:
+def synthesize(device: configs.Config | Variant, folder: Path) -> dict[str, dict]:
     """Modules of the device mapped to the library; files in ``folder``."""
     synth.stage(folder)
     shutil.copy(LIBRARY, folder)
-    eda.run_yosys(synth.script(config, commands(), rows=None), folder)
+    try:
+        eda.run_yosys(synth.script(device, commands(), rows=None), folder)
+    except eda.ToolError as error:
+        eda.check_elaborated(error, device.parameters)
+        raise
     return json.loads((folder / "netlist.json").read_text())["modules"]
 
 
@@ -109,9 +114,9 @@ def timing(folder: Path) -> list[dict]:
     return asic_timing.timing_paths(said)[:PATHS]
 
 
-def measure(config: configs.Config, folder: Path) -> dict:
-    """Figures of a configuration: boxes, clock, worst paths."""
-    synthesized = synthesize(config, folder)
+def measure(device: Variant, folder: Path) -> dict:
+    """Figures of a device: boxes, clock, worst paths."""
+    synthesized = synthesize(device, folder)
     modules = asic_netlist.renamed(synthesized)
     macros = {
         new: asic_macros.Memory.of(modules[new])
@@ -138,12 +143,12 @@ def measure(config: configs.Config, folder: Path) -> dict:
     print(f"mapped: {found[0]['gates']:,} NAND2 equivalents", flush=True)
     worst = timing(folder)
     return {
-        "config": config.name,
+        **device.facts,
         "gates": found[0]["gates"],
         "flip-flops": found[0]["flip-flops"],
         "memory bits": found[0]["memory bits"],
         "mhz": round(1000 / worst[0]["ns"], 1),
-        "macs": config.macs,
+        "macs": device.config.macs,
         "boxes": found,
         "paths": worst,
     }
@@ -158,10 +163,12 @@ def markdown(found: dict) -> str:
         ("&nbsp;" * 4 * row["level"] + row["box"], *(row[key] for key in ("instances", *counted)))
         for row in found["boxes"]
     ]
+    params = " ".join(f"{name}={value}" for name, value in found["params"].items())
+    typed = f"make asic CONFIG={found['config']}" + (f' PARAMS="{params}"' if params else "")
     lines = [
-        f"# {found['config']} in standard cells (OSU 0.18 um)",
+        f"# {found['config']}{', ' if params else ''}{params} in standard cells (OSU 0.18 um)",
         "",
-        f"`make asic CONFIG={found['config']}`: {found['macs']} MACs. Memories are macros without "
+        f"`{typed}`: {found['macs']} MACs. Memories are macros without "
         "area and time; wires take no time.",
         "",
         *silicon_record.page_rows(
@@ -202,19 +209,21 @@ def expect_tools() -> None:
 
 def asic_arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    return silicon_record.checked(registry.parse_command("asic", argv))
+    args = registry.parse_command("asic", argv)
+    silicon_record.check_whole(args)
+    return silicon_record.checked(args)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, 1 when a tool fails or a figure is worse, 2 for a bad request."""
     args = asic_arguments(argv)
-    config = configs.load_config(args.config)
+    device = requested(args)
     expect_tools()
-    silicon_record.expect(BASELINE, config.name, args.baseline)
-    print(f"{config.name} in standard cells ...", flush=True)
+    silicon_record.expect(BASELINE, device.name, args.baseline)
+    print(f"{device.title} in standard cells ...", flush=True)
     try:
         found = silicon_record.measured(
-            "asic", config.name, functools.partial(measure, config), markdown
+            "asic", device.stem, functools.partial(measure, device), markdown
         )
     except eda.ToolError as error:
         print(f"FAIL {error}")
