@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu import files
 from openkpu.compiler import data, pictures
 from openkpu.compiler import run as execute
 from openkpu.compiler.data import Values
@@ -203,15 +204,16 @@ def write(
     """Results in the model's own types and shapes, inferences along the first axis; with RAW the
     device's bytes instead."""
     arrays = {}
+    names = data.array_names(raw[0] if args.raw else [t.name for t in program.outputs])
     for name in raw[0] if args.raw else ():
-        arrays[data.array_name(name)] = np.stack([one[name] for one in raw])
+        arrays[names[name]] = np.stack([one[name] for one in raw])
     for i, tensor in enumerate(() if args.raw else program.outputs):
         each = [data.result(tensor, one[i]) for one in results]
         batched = each[0].ndim > 0 and each[0].shape[0] == 1
-        arrays[data.array_name(tensor.name)] = np.concatenate(each) if batched else np.stack(each)
+        arrays[names[tensor.name]] = np.concatenate(each) if batched else np.stack(each)
     with writing(args.output) as stream:
         if Path(args.output).suffix.lower() == ".npz":
-            np.savez(stream, **arrays)
+            files.save_arrays(stream, arrays)
         else:
             np.save(stream, next(iter(arrays.values())))
     print(f"results: {args.output}")
