@@ -23,6 +23,7 @@ from openkpu.compiler.program import Program
 from openkpu.export import source
 from openkpu.export.image import ExportError
 from openkpu.layer.argument import LayerArg
+from openkpu.prediction.cycles_model import predict_network
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 WHOLE = 32768
@@ -138,6 +139,26 @@ def copies_first(m: Maker) -> list[Tensor]:
     return [m.conv(x, 8, (3, 3))]
 
 
+def further_input(m: Maker) -> list[Tensor]:
+    """A layer in the middle of the list loads a map of the host's."""
+    x, more = m.input(1, 3, 20, 30), m.input(1, 8, 20, 30)
+    return [m.conv(m.both("add", m.conv(x, 8, (3, 3)), more), 4, (3, 3))]
+
+
+def excited(m: Maker) -> list[Tensor]:
+    """Squeeze and excite of a map whose pixels the host puts in order before: nearest resizing."""
+    x = m.input(1, 3, 12, 20)
+    places = (
+        (0,),
+        tuple(range(8)),
+        tuple(n // 2 for n in range(24)),
+        tuple(n // 2 for n in range(40)),
+    )
+    y = m.move([m.conv(x, 8, (3, 3))], (1, 8, 24, 40), "take", places=places)
+    factors = m.conv(m.pool(y, "average", (24, 40)), 8, (1, 1))
+    return [m.both("mul", y, factors)]
+
+
 GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "chain": (chain, 200),
     "strided": (strided, 256),
@@ -154,6 +175,7 @@ GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "dilated": (dilated, 300),
     "large_kernels": (large_kernels, 400),
     "copies_first": (copies_first, 200),
+    "further_input": (further_input, 150),
 }
 
 
@@ -199,6 +221,26 @@ def test_every_byte(name: str, dtype: str) -> None:
     for output in graph.outputs:
         assert np.array_equal(found[output], plain[output])
         assert np.abs(found[output] - want[output]).max() <= (1 if missed else 0)
+
+
+@pytest.mark.parametrize(("make", "rows"), [(further_input, 150), (excited, 300)])
+def test_cost_where_layers_load_inputs(make: Callable[[Maker], list[Tensor]], rows: int) -> None:
+    """The list that bands are compared with loads the host's maps as well: it can be predicted,
+    and run, like that of a device that holds all of it."""
+    graphs = [(m := Maker(41)).done(*make(m)) for _ in range(2)]
+    banded, whole = on(graphs[0], rows), on(graphs[1], WHOLE)
+    parts = [p for p in banded.device_parts if p.whole is not None]
+    assert parts and any(arg.load_map for p in parts if p.whole for arg in p.whole.layers)
+    assert most_rows(banded) <= rows
+    config = dataclasses.replace(configs.load_config("nano_fpga"), ai_ram_rows=rows)
+    assert all(p.whole and predict_network(config, p.whole).cycles for p in parts)
+    given = values(graphs[0])
+    (name,) = banded.graph.outputs
+    assert np.array_equal(run.run_program(banded, given)[name], run.run_program(whole, given)[name])
+    for part in parts:
+        assert part.whole is not None
+        loads = {i: m.shape for i, m in part.whole.loaded.items()}
+        assert loads == {i: arg.in_shape for i, arg in enumerate(part.whole.layers) if arg.load_map}
 
 
 def long(m: Maker) -> list[Tensor]:

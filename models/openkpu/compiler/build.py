@@ -356,9 +356,7 @@ class Builder:
         except Unable as error:
             raise self._refuse(node, str(error)) from None
         staged = [self._port(name, held) for name, held in state.staged.items()]
-        inputs = ports.band_inputs(specs, staged)
-        for port in inputs[1:]:
-            network.loaded[port.layer] = np.full(port.shape, port.zero, np.uint8)
+        inputs = ports.given_room(network, specs, staged)
         results = []
         for name, held, found in final:
             made = [(state.specs[w].dst.shape, banded.results[w]) for w in found]
@@ -376,6 +374,7 @@ class Builder:
         if banded.plan is not None:
             with contextlib.suppress(Unable):
                 whole = place.network_of(state.specs, [], AI_RAM_ROWS)
+                ports.given_room(whole, state.specs, staged)
         nodes = [s.node for s in specs]
         given = enumerate(s.given for s in specs)
         weights = [dataclasses.replace(g, layer=i) for i, g in given if g]
