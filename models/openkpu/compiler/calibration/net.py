@@ -22,12 +22,15 @@ class Net:
         self.inputs = [v for v in graph.input if v.name not in self.constants]
         self.outputs = [v.name for v in graph.output]
         self.shapes: dict[str, tuple[int, ...]] = {n: v.shape for n, v in self.constants.items()}
+        self.empty: dict[str, tuple[int, ...]] = {}  # shapes with a size of 0
         self.floats = {n for n, v in self.constants.items() if v.dtype == np.float32}
         for value in (*graph.input, *graph.value_info, *graph.output):
             kind = value.type.tensor_type
             sizes = tuple(d.dim_value for d in kind.shape.dim)
             if kind.HasField("shape") and all(n > 0 for n in sizes):
                 self.shapes[value.name] = sizes
+            elif any(d.HasField("dim_value") and not d.dim_value for d in kind.shape.dim):
+                self.empty[value.name] = sizes
             if kind.elem_type and helper.tensor_dtype_to_np_dtype(kind.elem_type) == np.float32:
                 self.floats.add(value.name)
         self._name()

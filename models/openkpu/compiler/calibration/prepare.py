@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.calibration import affine, curves
+from openkpu.compiler.calibration import affine, curves, sound
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.onnx import file
@@ -69,6 +69,7 @@ def prepared(
     _fixed(model, {v.name: v.shape for v in parsed.inputs})
     net = Net(_optimised(_newer(model, name), name))
     affine.fold(net)
+    sound.check_net(net, name)
     made = {tensor for node in net.nodes for tensor in node.output}
     for tensor in net.outputs:
         if tensor not in made:

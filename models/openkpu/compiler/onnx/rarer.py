@@ -28,6 +28,7 @@ from openkpu.compiler.onnx.shared import (
 from openkpu.compiler.onnx.values import Clamp, Const, Pending, Value, Weights
 
 WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}
+CONSTANT_FIRST = "a constant in front of a computed matrix, expected it behind: w x as (x' w')'"
 
 
 def later(r: OnnxReader, node: RawNode, make: Callable[[Tensor, Clamp], None]) -> Callable:
@@ -341,9 +342,9 @@ def emit_product(r: OnnxReader, a: Tensor, b: Tensor, y: Tensor, clamp: Clamp) -
 
 def onnx_product(r: OnnxReader, node: RawNode) -> None:
     """MatMul of two computed tensors."""
+    if isinstance(r.value(node, 0), (Const, Weights)):
+        raise r.refuse(CONSTANT_FIRST)
     a, b = r.operand(node, 0), r.operand(node, 1)
-    if a.data is not None or b.data is not None:
-        raise r.refuse("a constant in front of a computed matrix, expected it behind")
     shape = product_shape(r, a, b)
     make = later(r, node, lambda y, clamp: emit_product(r, a, b, y, clamp))
     r.put(node, Pending(shape, make))
