@@ -164,7 +164,9 @@ def one_conv(m: Exported, x: str, **fields: Any) -> str:
             r"'node_matmul_1' \(MatMul\): a constant in front of a computed matrix, expected i",
         ),
         (
-            lambda m, x: m.node("Gemm", m.const(np.ones((5, 6))), m.node("Relu", m.input(6, 4))),
+            lambda m, x: m.node(
+                "Gemm", m.const(np.ones((5, 6))), m.node("Relu", m.input(6, 4, name="b"))
+            ),
             r"'node_gemm_1' \(Gemm\): operand A, 'val_0', is a constant, expected weights",
         ),
         (
