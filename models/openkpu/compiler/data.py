@@ -151,7 +151,7 @@ def result(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
     """An output in the model's type and order."""
     if tensor.layout == "NHWC" and value.ndim == 4:
         value = value.transpose(TO_NHWC)
-    return np.ascontiguousarray(value).astype(NAMES.get(tensor.dtype, np.float32))
+    return np.array(value, NAMES.get(tensor.dtype, np.float32), order="C")  # of rank 0 as well
 
 
 def real(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:

@@ -56,7 +56,7 @@ class _Arrays:
         if array is None:
             return None
         name = f"a{len(self.held)}"
-        self.held[name] = np.ascontiguousarray(array)
+        self.held[name] = np.array(array, order="C")  # of rank 0 as well
         return name
 
 

@@ -66,7 +66,7 @@ class Net:
         made, number = name, 1
         while made in self.shapes:
             made, number = f"{name}.{number}", number + 1
-        self.constants[made] = np.ascontiguousarray(data, dtype=np.float32)
+        self.constants[made] = np.array(data, np.float32, order="C")
         self.shapes[made] = data.shape
         return made
 

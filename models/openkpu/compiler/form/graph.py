@@ -306,6 +306,10 @@ class Graph:
     inputs: list[str] = dataclasses.field(default_factory=list)
     outputs: list[str] = dataclasses.field(default_factory=list)
     batch: int = 1  # inferences that the model runs at once; the graph has one
+    # what rounding took of the model's real numbers, for who compares (docs/judges.md): by tensor
+    # the ends of its activation; by node its bias (O,) less the integers, in steps of the sum
+    ends: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    rests: dict[str, npt.NDArray[np.float64]] = dataclasses.field(default_factory=dict)
 
     def add_tensor(self, tensor: Tensor) -> Tensor:
         """Put a tensor in; CompileError when its name is there already."""

@@ -34,7 +34,8 @@ def tflite_prelu(r: TfliteReader, op: RawOperator) -> None:
         raise r.refuse(f"alpha {raw.shape}, expected one slope, or one for each of {channels}")
     steps = raw.values.astype(np.int64).reshape(-1) - int(raw.zero[0])
     slopes = np.broadcast_to(steps * float(raw.scale[0]), channels).copy()
-    r.node(Prelu, [x], y, slopes=slopes, axis=1 if rank == 4 else rank - 1)
+    axis = 1 if rank == 4 else rank - 1
+    r.node(Prelu, [x], y, slopes=slopes, axis=axis, step=float(raw.scale[0]))
 
 
 def transpose_conv(
