@@ -264,3 +264,22 @@ def padded(m: Exported, mode: str, value: float | None) -> bytes:
 def test_padding(mode: str, value: float | None) -> None:
     """With a number, which becomes one of the input's steps, and with the map's own elements."""
     assert made(padded(Exported(DYNAMO), mode, value)).decibels() > 28
+
+
+def focus(m: Exported) -> bytes:
+    """The stem of YOLOv5: every second pixel of four places, as channels, and a convolution."""
+    x, parts = m.input(1, 3, 12, 16), []
+    for column, line in ((0, 0), (0, 1), (1, 0), (1, 1)):  # its own order
+        y = x
+        for axis, first in ((2, line), (3, column)):
+            words = ([first], [1 << 40], [axis], [2])
+            y = m.node("Slice", y, *(m.const(w, np.int64) for w in words))
+        parts.append(y)
+    return m.done(m.conv(m.node("Concat", *parts, axis=1), 12, 8))
+
+
+def test_focus() -> None:
+    """ONNX Runtime's optimisation would make a Gather of it, which no file has."""
+    net = prepare.prepared(focus(Exported(DYNAMO)), "net")
+    assert {n.op_type for n in net.nodes} <= {"Slice", "Concat", "Conv", "Identity"}
+    assert made(focus(Exported(DYNAMO))).decibels() > 30
