@@ -389,7 +389,11 @@ def test_names_are_one_line() -> None:
     node = next(n for n in m.graph.node if n.op_type == "Tanh")
     node.op_type = "Hardmax"
     node.name = "a\nb\x1b[31m"
-    refusal(m)
+    assert "'a\\\\nb\\\\x1b[31m'" in refusal(m)
+    m = model()
+    m.graph.input[0].name = m.graph.node[0].input[0] = "x\x1b]0;title\x07"
+    m.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "\x1b[2J"
+    assert "\x1b" not in refusal(m)
 
 
 @pytest.mark.parametrize("change", [(-1, 0), (0, 1), (-1, -1)])

@@ -229,6 +229,36 @@ def test_names_that_are_alike(tmp_path: Path, refused: Refused) -> None:
     refused(["sim", *words], "two arrays for the input 'x/1', expected one")
 
 
+def test_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], refused: Refused
+) -> None:
+    """A terminal would obey what names of a file hold: they are printed as escapes."""
+    m = TfliteModel(np.int8)
+    x = m.input((1, 3, 6, 5), Quant(0.05, 3))
+    weights = Weights(np.ones((4, 3, 3, 3), np.int8), 0.02)
+    y = m.conv(x, weights, Quant(0.1, 0))
+    bad = "a\x1b[31m\nb\x07 \xe9"
+    for tensor in m.tensors:
+        if tensor.name in (x.name, y.name):
+            tensor.name = f"{tensor.name}{bad}"
+    net, okpu_file, page = (tmp_path / n for n in ("net.tflite", "net.okpu", "page.html"))
+    net.write_bytes(m.finish([y]))
+    assert command.main([str(net), "-o", str(okpu_file), "--print", "--html", str(page)]) == 0
+    out = capsys.readouterr().out
+    for model in (net, okpu_file):
+        arrays = str(tmp_path / "y.npz")
+        assert sim.main(["--model", str(model), "--golden", "--output", arrays]) == 0
+        out += capsys.readouterr().out
+        assert predict.main(["--model", str(model)]) == 0
+        out += capsys.readouterr().out
+    assert out.isascii() or "\xe9" in out
+    assert all(c.isprintable() or c == "\n" for c in out)
+    assert out.count("a\\x1b[31m\\nb\\x07 \xe9") > 4
+    np.savez(tmp_path / "x.npz", other=np.zeros((1, 6, 5, 3), np.int8))
+    words = ["--model", str(net), "--golden", "--input", str(tmp_path / "x.npz")]
+    assert "\x1b" not in refused(["sim", *words], "the model has inputs ")
+
+
 def test_arrays_that_are_no_inputs(tmp_path: Path, refused: Refused) -> None:
     """A name that is misspelt is not left out."""
     model, given = tmp_path / "net.tflite", tmp_path / "x.npz"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from openkpu.layer.layout import ROW_BYTES
+from openkpu.terminal import printable
 
 
 class CompileError(ValueError):
@@ -15,7 +16,8 @@ class CompileError(ValueError):
 
     def __init__(self, text: str, *, node: str = "", operator: str = "", where: str = "") -> None:
         named = f"node {node!r} ({operator})" if node and operator else node or operator
-        super().__init__(" ".join(": ".join(filter(None, (where, named, text))).split()))
+        line = " ".join(": ".join(filter(None, (where, named, text))).split())
+        super().__init__(printable(line))
         self.node, self.operator, self.where, self.reason = node, operator, where, text
 
     def within(self, where: str) -> CompileError:

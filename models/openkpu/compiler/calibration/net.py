@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.terminal import printable
+
 
 class Net:
     """A model of ONNX with what its rewriting asks for; ``model`` is written on ``done``."""
@@ -39,7 +41,8 @@ class Net:
         """Every node has a name of its own: the model's, or that of its first output."""
         taken: set[str] = set()
         for node in self.nodes:
-            label, number = node.name or node.output[0], 1
+            label, number = printable(node.name or node.output[0]), 1
+            node.name = printable(node.name)
             while node.name in taken or not node.name:
                 node.name = label if number == 1 else f"{label}.{number}"
                 number += 1

@@ -39,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError
+from openkpu.terminal import printable
 
 QUANTISED = ("int8", "uint8")
 OF_WEIGHTS = (*QUANTISED, "int16", "uint16")
@@ -342,7 +343,7 @@ class Graph:
         return next((node for node in self.nodes if name in node.outputs), None)
 
     def __str__(self) -> str:
-        return "\n".join(self.lines())
+        return "\n".join(map(printable, self.lines()))
 
     def lines(self) -> Iterator[str]:
         """The graph, a line for each input, node and output."""

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError
+from openkpu.terminal import printable
 from openkpu.words import option
 
 OPSETS = (7, 25)  # of ONNX's own domain; quantisation begins with 10
@@ -234,7 +235,9 @@ def _node(node: Any, number: int) -> RawNode:
     label = node.name or (node.output[0] if node.output else "") or f"{node.op_type}{number}"
     fields = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     domain = "" if node.domain == "ai.onnx" else node.domain
-    return RawNode(label, node.op_type, domain, tuple(node.input), tuple(node.output), fields, node)
+    return RawNode(
+        printable(label), node.op_type, domain, tuple(node.input), tuple(node.output), fields, node
+    )
 
 
 def _alive(nodes: list[RawNode], outputs: list[str]) -> list[RawNode]:

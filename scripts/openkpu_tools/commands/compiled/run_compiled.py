@@ -22,6 +22,7 @@ from openkpu.compiler.program import DevicePart, Program
 from openkpu.compiler.source import read_model_program
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
+from openkpu.terminal import printable
 from openkpu_tb import seeds
 from openkpu_tools import report
 from openkpu_tools.command import writing
@@ -172,16 +173,14 @@ def inputs_of(args: argparse.Namespace, program: Program) -> tuple[list[Values],
 
 def describe(tensor: Any, value: npt.NDArray, labels: Sequence[str] = ()) -> str:
     """The largest classes of a vector, or the range of an output."""
-    real = data.real(tensor, value)
+    real, name = data.real(tensor, value), printable(tensor.name)
     flat = np.reshape(real, -1)
     if 2 <= flat.size <= 1024 and flat.size == np.shape(value)[-1]:
         order = np.argsort(-flat, kind="stable")[:TOP]
         names = [labels[i] if i < len(labels) else str(i) for i in order]
         found = (f"{n}: {flat[i]:.4g}" for n, i in zip(names, order, strict=True))
-        return f"{tensor.name}: " + ", ".join(found)
-    return (
-        f"{tensor.name}: {tensor.dtype}{np.shape(value)} from {flat.min():.4g} to {flat.max():.4g}"
-    )
+        return f"{name}: " + ", ".join(found)
+    return f"{name}: {tensor.dtype}{np.shape(value)} from {flat.min():.4g} to {flat.max():.4g}"
 
 
 def last_names(program: Program) -> list[str]:
