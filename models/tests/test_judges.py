@@ -152,7 +152,7 @@ def test_ties_are_near_a_half() -> None:
 
 
 def rarer(kind: str) -> Graph:
-    """A node of a rarer operator, with numbers that TFLite's two roundings tell apart."""
+    """A node of a rarer operator, with numbers on which one rounding and two differ."""
     m = Maker(8)
     x = m.input(1, 5, 40, 48)
     y = m.tensor(1, 5, 40, 48)
