@@ -121,12 +121,18 @@ def read_array(path: str | Path, error: type[Exception]) -> npt.NDArray:
 def save_arrays(
     path: str | Path | BinaryIO, arrays: Mapping[str, npt.ArrayLike], *, packed: bool = False
 ) -> None:
-    """Write arrays by their names as a .npz file; ``packed``: compressed."""
+    """Write arrays by their names, any names, as a .npz file; ``packed``: compressed."""
     import numpy as np  # commands that lack numpy say so
+    from numpy.lib import format
 
-    save = np.savez_compressed if packed else np.savez
-    # numpy's stubs take any name for a flag of savez that has the name allow_pickle
-    save(path, **arrays)  # pyright: ignore[reportArgumentType]
+    if isinstance(path, (str, Path)) and not str(path).endswith(".npz"):
+        path = f"{path}.npz"
+    # numpy's savez takes the names file and allow_pickle for its own parameters
+    kind = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                format.write_array(stream, np.asanyarray(array), allow_pickle=False)
 
 
 def check_unpacked(path: str | Path, archive: zipfile.ZipFile, error: type[Exception]) -> None:

@@ -23,6 +23,11 @@ def one_line(text: object) -> str:
     return lines[0] if len(lines) == 1 else " ".join(" ".join(lines).split())
 
 
+def printable(text: object) -> str:
+    """Names out of a file may hold anything, and a terminal would obey it: escapes instead."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
 def columns() -> int:
     """Columns of a terminal whose lines can be overwritten; 0 where the output goes elsewhere."""
     if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") in ("", "dumb"):

@@ -23,6 +23,7 @@ from openkpu.compiler.program import Program
 from openkpu.export import source
 from openkpu.export.image import ExportError
 from openkpu.layer.argument import LayerArg
+from openkpu.prediction.cycles_model import predict_network
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 WHOLE = 32768
@@ -138,6 +139,26 @@ def copies_first(m: Maker) -> list[Tensor]:
     return [m.conv(x, 8, (3, 3))]
 
 
+def further_input(m: Maker) -> list[Tensor]:
+    """A layer in the middle of the list loads a map of the host's."""
+    x, more = m.input(1, 3, 20, 30), m.input(1, 8, 20, 30)
+    return [m.conv(m.both("add", m.conv(x, 8, (3, 3)), more), 4, (3, 3))]
+
+
+def excited(m: Maker) -> list[Tensor]:
+    """Squeeze and excite of a map whose pixels the host puts in order before: nearest resizing."""
+    x = m.input(1, 3, 12, 20)
+    places = (
+        (0,),
+        tuple(range(8)),
+        tuple(n // 2 for n in range(24)),
+        tuple(n // 2 for n in range(40)),
+    )
+    y = m.move([m.conv(x, 8, (3, 3))], (1, 8, 24, 40), "take", places=places)
+    factors = m.conv(m.pool(y, "average", (24, 40)), 8, (1, 1))
+    return [m.both("mul", y, factors)]
+
+
 GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "chain": (chain, 200),
     "strided": (strided, 256),
@@ -154,6 +175,7 @@ GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "dilated": (dilated, 300),
     "large_kernels": (large_kernels, 400),
     "copies_first": (copies_first, 200),
+    "further_input": (further_input, 150),
 }
 
 
@@ -199,6 +221,26 @@ def test_every_byte(name: str, dtype: str) -> None:
     for output in graph.outputs:
         assert np.array_equal(found[output], plain[output])
         assert np.abs(found[output] - want[output]).max() <= (1 if missed else 0)
+
+
+@pytest.mark.parametrize(("make", "rows"), [(further_input, 150), (excited, 300)])
+def test_cost_where_layers_load_inputs(make: Callable[[Maker], list[Tensor]], rows: int) -> None:
+    """The list that bands are compared with loads the host's maps as well: it can be predicted,
+    and run, like that of a device that holds all of it."""
+    graphs = [(m := Maker(41)).done(*make(m)) for _ in range(2)]
+    banded, whole = on(graphs[0], rows), on(graphs[1], WHOLE)
+    parts = [p for p in banded.device_parts if p.whole is not None]
+    assert parts and any(arg.load_map for p in parts if p.whole for arg in p.whole.layers)
+    assert most_rows(banded) <= rows
+    config = dataclasses.replace(configs.load_config("nano_fpga"), ai_ram_rows=rows)
+    assert all(p.whole and predict_network(config, p.whole).cycles for p in parts)
+    given = values(graphs[0])
+    (name,) = banded.graph.outputs
+    assert np.array_equal(run.run_program(banded, given)[name], run.run_program(whole, given)[name])
+    for part in parts:
+        assert part.whole is not None
+        loads = {i: m.shape for i, m in part.whole.loaded.items()}
+        assert loads == {i: arg.in_shape for i, arg in enumerate(part.whole.layers) if arg.load_map}
 
 
 def long(m: Maker) -> list[Tensor]:
@@ -318,85 +360,6 @@ def test_shared_tables() -> None:
     whole = on(graph_of("chain"), WHOLE)
     sizes = [p.device_parts[0].network.weights.size for p in (banded, whole)]
     assert sizes[0] <= sizes[1] + 200  # copies have a few
-
-
-def dense(m: Maker) -> list[Tensor]:
-    x = m.conv(m.input(1, 2, 40, 40), 8, (3, 3))
-    return [m.dense(m.move([x], (1, 8 * 1600), "reshape"), 10)]
-
-
-def wide(m: Maker) -> list[Tensor]:
-    return [m.conv(m.input(1, 2, 4, 961), 2, (3, 3))]
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (
-            dense,
-            # 12,800 bytes of map are 320 rows of 40 pixels; ten numbers take three more
-            r"'n2' \(Dense\): its maps take 20,672 bytes, the AI RAM of configuration nano_fpga has"
-            r" 12,800, and it needs all of its input at a time: expected a configuration with"
-            r" ai_ram_rows of 323 or more, not 200",
-        ),
-        (wide, r"a map \(2, 4, 961\), the device has up to 960 pixels"),
-    ],
-)
-def test_refused(make: Callable[[Maker], list[Tensor]], text: str) -> None:
-    """The layer, its bytes, and what would help."""
-    m = Maker(3)
-    with pytest.raises(CompileError, match=text):
-        on(m.done(*make(m)), 200)
-
-
-def thick(m: Maker) -> list[Tensor]:
-    """The middle one of three maps is too thick, though the first layers have more pixels."""
-    x = m.conv(m.input(1, 4, 8, 8), 4, (3, 3))
-    return [m.conv(m.conv(m.conv(x, 512, (1, 1)), 4, (1, 1)), 4, (3, 3))]
-
-
-def broad(m: Maker) -> list[Tensor]:
-    x = m.conv(m.input(1, 4, 6, 300), 4, (1, 1))
-    return [m.conv(m.conv(x, 64, (3, 3)), 4, (1, 1))]
-
-
-def averaged(m: Maker) -> list[Tensor]:
-    x = m.conv(m.input(1, 4, 30, 30), 300, (1, 1))
-    return [m.conv(m.pool(x, "average", (30, 30)), 4, (1, 1))]
-
-
-def late(m: Maker) -> list[Tensor]:
-    """Everything fits in bands but the fully connected layer at the end."""
-    x = m.pool(m.conv(m.input(1, 2, 40, 40), 8, (3, 3)), "max", (2, 2), (2, 2))
-    return [m.dense(m.move([m.conv(x, 8, (3, 3))], (1, 3200), "reshape"), 4)]
-
-
-@pytest.mark.parametrize(
-    ("make", "node", "rows"),
-    # rows of what it reads and writes at least: groups of channels times rows of a line
-    [
-        (thick, "n1", 1 + 128),  # a line of 4 and one of 512 channels, 4 of them in a row
-        (broad, "n1", 5 * 4 * 3 + 5 * 64 * 3),  # three lines of 5 rows for each channel
-        (averaged, "n1", 300 + 75),  # a part of the channels of 30 lines, and their averages
-        (late, "n4", 80 + 1),  # 400 rows in which four lines lie, and a row of results
-        (dilated, "n0", 220),
-    ],
-)
-def test_refusal_names_the_layer(
-    make: Callable[[Maker], list[Tensor]], node: str, rows: int
-) -> None:
-    """On any size below, the same layer and the same need; with some more it compiles."""
-    for there in (rows - 1, rows // 2, 16):
-        m = Maker(3)
-        with pytest.raises(CompileError, match=rf"'{node}'.* take .*not {there:,}, or a") as error:
-            on(m.done(*make(m)), there)
-        need = int(
-            str(error.value).split("ai_ram_rows of ")[1].split(" or more")[0].replace(",", "")
-        )
-        assert there < need <= rows, str(error.value)
-        assert f"its maps take {need * 64:,} bytes" in str(error.value)
-    m = Maker(3)
-    assert on(m.done(*make(m)), rows + rows // 4).layers
 
 
 def dilated_sum(m: Maker) -> list[Tensor]:

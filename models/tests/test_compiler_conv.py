@@ -206,3 +206,12 @@ def test_many_channels() -> None:
     wrong, most = differs(graph, program)
     missed = sum(r.missed for r in program.reports.values())
     assert wrong <= missed and most <= 1
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_maps_of_many_pixels(stride: int) -> None:
+    """A result of more than 65,536 pixels: the field that holds no more is ignored."""
+    m = Maker(3)
+    size = (270, 300) if stride == 1 else (480, 640)
+    graph = m.done(m.conv(m.input(1, 2, *size), 2, (3, 3), (stride, stride)))
+    equal(graph, compiled(graph))

@@ -161,6 +161,23 @@ def test_upsampling(behind: bool) -> None:
     equal(graph, program)
 
 
+@pytest.mark.parametrize("which", ["larger", "smaller"])
+@pytest.mark.parametrize("config", ["k210", "nano_fpga"])
+def test_spread_over_what_is_no_map(which: str, config: str) -> None:
+    """Factors of channels for a map that was upsampled, and factors that come in another order:
+    the host puts the one that does not lie as a map does in order."""
+    m = Maker(6)
+    x = m.conv(m.input(1, 6, 5, 7), 8, (3, 3))
+    places = (0,), tuple(range(8)), (0, 0, 1, 1, 2, 2, 3, 3, 4, 4), (0, 2, 2, 5, 6, 6)
+    y = m.move([x], (1, 8, 10, 6), "take", places=places) if which == "larger" else x
+    factors = m.conv(m.pool(m.conv(x, 8, (1, 1)), "average", (5, 7)), 8, (1, 1))
+    if which == "smaller":
+        order = (0,), (3, 3, 0, 0, 7, 7, 1, 1), (0,), (0,)
+        factors = m.move([factors], (1, 8, 1, 1), "take", places=order)
+    graph = m.done(m.pool(m.both("mul", y, factors), "max", (2, 2), (2, 2)))
+    equal(graph, compiled(graph, config))
+
+
 def test_upsampled_vector() -> None:
     """Elements that are there twice do not count once in a fully connected layer."""
     m = Maker(6)

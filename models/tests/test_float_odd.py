@@ -139,6 +139,42 @@ def one_conv(m: Exported, x: str, **fields: Any) -> str:
             lambda m, x: m.node("Gather", x, m.const([1], np.int64), axis=1),
             r"'node_gather_0' \(Gather\): no such operator",
         ),
+        (
+            lambda m, x: m.node("Clip", m.conv(x, 3, 4), m.input(name="low")),
+            r"'node_clip_1' \(Clip\): its lower limit 'low' is an input of the model, exp",
+        ),
+        (
+            lambda m, x: m.node("Clip", x, "", m.input(name="high")),
+            r"'node_clip_0' \(Clip\): its upper limit 'high' is an input of the model, exp",
+        ),
+        (
+            lambda m, x: m.node("Conv", x, m.const(np.zeros((0, 3, 3, 3)))),
+            r"'node_conv_0' \(Conv\): constant 'val_0' of shape \(0, 3, 3, 3\), expected sizes",
+        ),
+        (
+            lambda m, x: m.node("Conv", x, m.const(np.ones((2, 3, 3, 3))), m.const(np.zeros(0))),
+            r"'node_conv_0' \(Conv\): constant 'val_1' of shape \(0,\), expected sizes of 1",
+        ),
+        (
+            lambda m, x: m.node("Split", x, m.const([3, 0], np.int64), axis=1, outputs=2)[0],
+            r"'node_split_0' \(Split\): a result of shape \(1, 0, 8, 8\), expected siz",
+        ),
+        (
+            lambda m, x: m.node("MatMul", m.const(np.ones((5, 8))), m.conv(x, 3, 4)),
+            r"'node_matmul_1' \(MatMul\): a constant in front of a computed matrix, expected i",
+        ),
+        (
+            lambda m, x: m.node(
+                "Gemm", m.const(np.ones((5, 6))), m.node("Relu", m.input(6, 4, name="b"))
+            ),
+            r"'node_gemm_1' \(Gemm\): operand A, 'val_0', is a constant, expected weights",
+        ),
+        (
+            lambda m, x: m.node(
+                "Gemm", m.input(2, 6, name="a"), *(m.const(np.ones(n)) for n in ((6, 4), (2, 1)))
+            ),
+            r"'node_gemm_0' \(Gemm\): operand C of shape \(2, 1\), expected one number, or",
+        ),
     ],
 )
 def test_refused_in_one_line(
@@ -204,6 +240,16 @@ def test_factors_of_a_product(turned: bool) -> None:
     assert not [n for n in found.graph.nodes if getattr(n, "how", "") == "table"]
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (1, 9), (9,)])
+def test_bias_of_a_product(shape: tuple[int, ...]) -> None:
+    """C of Gemm: one number, or one for each output."""
+    m = Exported(DYNAMO)
+    weights, bias = m.const(m.rng.normal(0, 0.4, (12, 9))), m.const(np.full(shape, 0.7))
+    y = m.node("Gemm", m.input(1, 12), weights, bias)
+    found = made(m.done(m.linear(m.node("Relu", y), 9, 4)))
+    assert found.decibels() > 25
+
+
 def padded(m: Exported, mode: str, value: float | None) -> bytes:
     x = start(m)
     words = [m.const([0, 0, 2, 1, 0, 0, 0, 3], np.int64)]
@@ -218,3 +264,22 @@ def padded(m: Exported, mode: str, value: float | None) -> bytes:
 def test_padding(mode: str, value: float | None) -> None:
     """With a number, which becomes one of the input's steps, and with the map's own elements."""
     assert made(padded(Exported(DYNAMO), mode, value)).decibels() > 28
+
+
+def focus(m: Exported) -> bytes:
+    """The stem of YOLOv5: every second pixel of four places, as channels, and a convolution."""
+    x, parts = m.input(1, 3, 12, 16), []
+    for column, line in ((0, 0), (0, 1), (1, 0), (1, 1)):  # its own order
+        y = x
+        for axis, first in ((2, line), (3, column)):
+            words = ([first], [1 << 40], [axis], [2])
+            y = m.node("Slice", y, *(m.const(w, np.int64) for w in words))
+        parts.append(y)
+    return m.done(m.conv(m.node("Concat", *parts, axis=1), 12, 8))
+
+
+def test_focus() -> None:
+    """ONNX Runtime's optimisation would make a Gather of it, which no file has."""
+    net = prepare.prepared(focus(Exported(DYNAMO)), "net")
+    assert {n.op_type for n in net.nodes} <= {"Slice", "Concat", "Conv", "Identity"}
+    assert made(focus(Exported(DYNAMO))).decibels() > 30

@@ -11,10 +11,12 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from models.tests.compiled_graphs import Maker
 from models.tests.single_operators import CASES, build
 from openkpu import digits
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Conv, Graph
+from openkpu.compiler.form.rarer import Deconv, Prelu, Product
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.judges import Judgement, litert, mlperf, ort
@@ -147,6 +149,151 @@ def test_ties_are_near_a_half() -> None:
     found = explain(graph, node, x, exact, theirs, ("half",))
     assert np.array_equal(found["half"], tie & inside)
     assert np.array_equal(found["none"], inside & ~tie)
+
+
+def rarer(kind: str) -> Graph:
+    """A node of a rarer operator, with numbers on which one rounding and two differ."""
+    m = Maker(8)
+    x = m.input(1, 5, 40, 48)
+    y = m.tensor(1, 5, 40, 48)
+    if kind == "prelu":
+        slopes = m.rng.integers(-127, 128, 5) * 0.0037
+        return m.done(m.node(Prelu, [x], y, slopes=slopes, step=0.0037))
+    if kind == "product":
+        other = m.input(1, 5, 48, 48)
+        y.scale = 2.5
+        return m.done(m.node(Product, [x, other], y, clamp=y.limits))
+    how = m._products(x, 5, 45, y) | {"weights": m.rng.integers(-127, 128, (5, 5, 3, 3))}
+    return m.done(m.node(Deconv, [x], y, clamp=y.limits, pads=(1, 1), **how))
+
+
+@pytest.mark.parametrize("kind", ["deconv", "prelu", "product"])
+def test_rarer_nodes_rounded_twice(kind: str) -> None:
+    """What the reference kernels give is explained; a byte that is a step off elsewhere is not."""
+    graph = rarer(kind)
+    (node,) = graph.nodes
+    values, exact = inputs_of(graph, 3), None
+    x = [values[n] for n in graph.inputs]
+    exact = reference.compute(graph, node, x)
+    theirs = reference.compute(graph, node, x, reference.TWO)
+    found = explain(graph, node, x, exact, theirs, litert.KERNELS["reference"])
+    assert (theirs != exact).sum() > 0 and not found["none"].any()
+    low, high = graph.tensors[node.outputs[0]].limits
+    inside = np.argwhere((theirs == exact) & (exact > low + 2) & (exact < high - 2))
+    wrong = 0
+    for at in map(tuple, inside[::301]):
+        planted = exact.copy()
+        planted[at] += 1 - 2 * (sum(at) % 2)
+        found = explain(graph, node, x, exact, planted, litert.KERNELS["reference"])
+        wrong += int(found["none"][at])
+    assert wrong > 0.95 * len(inside[::301]) > 10
+
+
+def test_constants_of_bytes() -> None:
+    """A constant of int8 is taken in wide integers: its distance to the zero point has 9 bits."""
+    m = Maker(4)
+    x = m.input(1, 3, 8, 8)
+    other = m.tensor(1, 3, 1, 1, zero=-128)
+    other.data = np.array([-128, 0, 127], np.int8).reshape(1, 3, 1, 1)
+    graph = m.done(m.both("sub", x, other, scale=0.2))
+    values = inputs_of(graph, 1)
+    found = Judgement("net", "plain", ALL)
+    found.take(graph, values, reference.evaluate(graph, values))
+    assert found.total.values == 192 and not found.total.differ
+
+
+def test_float_bias_is_near_a_half() -> None:
+    """A bias that the model has as a float moves the number that is rounded, by as much alone."""
+    m = Maker(8)
+    x = m.input(1, 5, 40, 48)
+    y = m.conv(x, 6, (3, 3))
+    graph = m.done(y)
+    (node,) = graph.nodes
+    assert isinstance(node, Conv)
+    node.weights, node.w_scale = node.weights // 20, node.w_scale * 20
+    values = inputs_of(graph, 3)[x.name]
+    exact = reference.compute(graph, node, [values])
+    rest = np.array([0.5, -0.5, 0.25, 0.0, 0.4, -0.3])
+    many = dataclasses.replace(node, bias=node.bias * 1000 + (rest * 1000).astype(np.int64))
+    many.weights, many.w_scale = node.weights * 1000, node.w_scale / 1000
+    theirs = reference.compute(graph, many, [values])
+    differ = theirs != exact
+    assert differ.sum() > 5 and not differ[:, 3].any()
+    assert explain(graph, node, [values], exact, theirs, ("half",))["none"].sum() > 5
+    graph.rests[node.name] = rest
+    assert not explain(graph, node, [values], exact, theirs, ("half",))["none"].any()
+    graph.rests[node.name] = -rest
+    assert explain(graph, node, [values], exact, theirs, ("half",))["none"].sum() > 5
+
+
+def test_end_of_a_clamp_is_near_a_half() -> None:
+    """-2.5 steps are the integer -2 or -3; -2.7 steps are -3 alone."""
+    m = Maker(8)
+    x = m.input(1, 5, 9, 8)
+    y = m.conv(x, 6, (3, 3), clamp=(-2, 40))
+    y.scale, y.zero = 0.2, 0
+    graph = m.done(y)
+    (node,) = graph.nodes
+    values = inputs_of(graph, 3)[x.name]
+    exact = reference.compute(graph, node, [values])
+    theirs = reference.compute(graph, dataclasses.replace(node, clamp=(-3, 40)), [values])  # pyright: ignore
+    off = (theirs != exact).sum()
+    assert off > 5
+    assert explain(graph, node, [values], exact, theirs, ("half",))["none"].sum() == off
+    graph.ends[y.name] = -0.54, 8.0
+    assert explain(graph, node, [values], exact, theirs, ("half",))["none"].sum() == off
+    graph.ends[y.name] = -0.5, 8.0
+    assert not explain(graph, node, [values], exact, theirs, ("half",))["none"].any()
+    further = np.where(theirs != exact, -4, exact)
+    assert explain(graph, node, [values], exact, further, ("half",))["none"].sum() == off
+
+
+def test_ends_of_onnx_models() -> None:
+    """A float bias behind a QDQ convolution, a Clip whose end is a tie: against the float kernels
+    of ONNX Runtime nothing is left."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(2)
+    data = {
+        "s": np.float32(0.1), "z": np.int8(3), "ws": np.float32(0.05), "ys": np.float32(0.2),
+        "w": rng.integers(-127, 128, (6, 5, 3, 3)).astype(np.int8), "wz": np.int8(0),
+        "b": rng.normal(0, 1, 6).astype(np.float32),
+        "low": np.float32(-0.7), "high": np.float32(12.3),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["xf"], "xd"),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], "wd"),
+        helper.make_node("Conv", ["xf", "wf", "b"], ["cf"], "conv"),
+        helper.make_node("Clip", ["cf", "low", "high"], ["lf"], "clip"),
+        helper.make_node("QuantizeLinear", ["lf", "ys", "wz"], ["y"], "yq"),
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.INT8, shape)
+        for name, shape in (("x", (1, 5, 40, 40)), ("y", (1, 6, 38, 38)))
+    ]
+    made = helper.make_graph(
+        nodes, "net", ends[:1], ends[1:], [numpy_helper.from_array(v, k) for k, v in data.items()]
+    )
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    blob = model.SerializeToString()
+    graph = onnx_reader.read_onnx(blob, "net")
+    assert (
+        graph.ends["y"] == (float(np.float32(-0.7)), float(np.float32(12.3)))
+        and graph.rests["conv"].any()
+    )
+    found, runner = (
+        Judgement("net", "plain", ort.WAYS["plain"]),
+        ort.OrtRunner(blob, "plain", graph),
+    )
+    values = inputs_of(graph, 1)
+    theirs = runner.run(graph, values)
+    found.take(graph, values, theirs)
+    assert found.total.reasons["half"] > 0 and not found.total.reasons["none"], found.total
+    y = theirs["y"].copy()
+    y[0, 0, 3, 3] += 2
+    wrong = Judgement("net", "plain", ort.WAYS["plain"])
+    wrong.take(graph, values, {**theirs, "y": y})
+    assert wrong.total.reasons["none"] == 1
 
 
 def test_all_outputs_changes_nothing() -> None:

@@ -154,6 +154,27 @@ def test_dynamic_shape() -> None:
     onnx_reader.read_onnx(m.SerializeToString(), "net.onnx", shape=(1, 8, 10, 7))
 
 
+def test_sizes_of_0() -> None:
+    """Some exporters write an open size so; it may as well be meant."""
+    m = model()
+    m.graph.input[0].type.tensor_type.shape.dim[2].dim_value = 0
+    said = refusal(m)
+    assert (
+        "is 1x8x0x7, with a size of 0, expected sizes of 1 or more; --shape=1x8xNx7 fixes" in said
+    )
+    assert "dynamic" not in said
+    onnx_reader.read_onnx(m.SerializeToString(), "net.onnx", shape=(1, 8, 10, 7))
+    m = model()
+    replace(m, "w", np.zeros((0, 8, 3, 3), np.int8))
+    assert "5 scales along axis 0 of (0, 8, 3, 3)" in refusal(m)
+
+
+def test_no_output() -> None:
+    m = model()
+    del m.graph.output[:]
+    assert "the model has no output, expected one or more" in refusal(m)
+
+
 def test_batch_of_signals() -> None:
     """A batch in the middle, made by a Reshape."""
     m = model("max-2x2")
@@ -368,7 +389,11 @@ def test_names_are_one_line() -> None:
     node = next(n for n in m.graph.node if n.op_type == "Tanh")
     node.op_type = "Hardmax"
     node.name = "a\nb\x1b[31m"
-    refusal(m)
+    assert "'a\\\\nb\\\\x1b[31m'" in refusal(m)
+    m = model()
+    m.graph.input[0].name = m.graph.node[0].input[0] = "x\x1b]0;title\x07"
+    m.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "\x1b[2J"
+    assert "\x1b" not in refusal(m)
 
 
 @pytest.mark.parametrize("change", [(-1, 0), (0, 1), (-1, -1)])

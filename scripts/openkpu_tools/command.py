@@ -27,7 +27,7 @@ from typing import BinaryIO, NoReturn, TextIO
 from openkpu import configs, words
 from openkpu.checkout import IN_CHECKOUT
 from openkpu.kmodel_options import given_name
-from openkpu.terminal import any_text, one_line
+from openkpu.terminal import any_text, one_line, printable
 from openkpu.words import near, option
 from openkpu_tb import seeds
 
@@ -280,7 +280,7 @@ def _drop_output(stream: TextIO | None = None) -> None:
 
 def complain(error: object) -> int:
     """One line on stderr; the status of a bad request."""
-    _say(f"error: {one_line(error)}")
+    _say(f"error: {printable(one_line(error))}")
     return BAD_REQUEST
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from models.tests.compiled_graphs import Maker
-from openkpu import configs, digits
-from openkpu.compiler import build, okpu
+from openkpu import configs, digits, files
+from openkpu.compiler import build, okpu, run
 from openkpu.compiler.source import read_program
 from openkpu.prediction.cycles_model import predict_network
 from openkpu.writers import Quant, Weights
@@ -188,6 +188,75 @@ def test_several_outputs(tmp_path: Path, refused: Refused) -> None:
         text = "2 results (t2, t3), expected a name that ends in .npz"
         refused(["sim", *words, str(tmp_path / "y.npy"), *more], text)
         assert not (tmp_path / "y.npy").exists()
+
+
+def test_names_that_are_alike(tmp_path: Path, refused: Refused) -> None:
+    """Every output and input keeps an array of its own, whatever its name."""
+    m = Maker(5)
+    a, b = m.input(1, 3, 6, 5), m.input(1, 3, 6, 5)
+    ends = [m.conv(a, 2, (3, 3)), m.conv(b, 2, (3, 3)), m.both("add", a, b), m.conv(a, 1, (1, 1))]
+    names = ["x/1", "x_1", "y/1", "y_1", "y:1", "file"]
+    named = {t.name: n for t, n in zip([a, b, *ends], names, strict=True)}
+    for node in m.graph.nodes:
+        node.inputs = tuple(named[n] for n in node.inputs)
+        node.outputs = tuple(named[n] for n in node.outputs)
+    for tensor in (a, b, *ends):
+        tensor.name = named[tensor.name]
+    m.graph.tensors = {t.name: t for t in m.graph.tensors.values()}
+    m.graph.inputs = [a.name, b.name]
+    program = build.build_program(m.done(*ends), configs.load_config("k210"))
+    net, given, out = (tmp_path / n for n in ("net.okpu", "x.npz", "y.npz"))
+    net.write_bytes(okpu.dumps(program))
+    x = {"x_1_2": m.bytes(2, 3, 6, 5).astype(np.int8), "x_1": m.bytes(2, 3, 6, 5).astype(np.int8)}
+    words = ["--model", str(net), "--golden", "--input", str(given), "--output", str(out)]
+    for raw in ([], ["--raw"]):
+        files.save_arrays(given, x)
+        assert sim.main([*words, *raw]) == 0
+        with np.load(out) as found:
+            assert sorted(found) == ["file", "y_1", "y_1_2", "y_1_3"]
+            results = dict(found)
+        files.save_arrays(given, {"x/1": x["x_1_2"], "x_1": x["x_1"]})  # the model's own names
+        assert sim.main([*words, *raw]) == 0
+        with np.load(out) as found:
+            assert all(np.array_equal(found[n], results[n]) for n in results)
+    one = {name: x[key][:1].astype(np.int64) for name, key in (("x/1", "x_1_2"), ("x_1", "x_1"))}
+    values = run.run_program(program, one)
+    assert sim.main(words) == 0
+    with np.load(out) as found:
+        for tensor, name in zip(ends, ["y_1_2", "y_1", "y_1_3", "file"], strict=True):
+            assert np.array_equal(found[name][:1], values[tensor.name])
+    files.save_arrays(given, {**x, "x/1": x["x_1"]})
+    refused(["sim", *words], "two arrays for the input 'x/1', expected one")
+
+
+def test_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], refused: Refused
+) -> None:
+    """A terminal would obey what names of a file hold: they are printed as escapes."""
+    m = TfliteModel(np.int8)
+    x = m.input((1, 3, 6, 5), Quant(0.05, 3))
+    weights = Weights(np.ones((4, 3, 3, 3), np.int8), 0.02)
+    y = m.conv(x, weights, Quant(0.1, 0))
+    bad = "a\x1b[31m\nb\x07 \xe9"
+    for tensor in m.tensors:
+        if tensor.name in (x.name, y.name):
+            tensor.name = f"{tensor.name}{bad}"
+    net, okpu_file, page = (tmp_path / n for n in ("net.tflite", "net.okpu", "page.html"))
+    net.write_bytes(m.finish([y]))
+    assert command.main([str(net), "-o", str(okpu_file), "--print", "--html", str(page)]) == 0
+    out = capsys.readouterr().out
+    for model in (net, okpu_file):
+        arrays = str(tmp_path / "y.npz")
+        assert sim.main(["--model", str(model), "--golden", "--output", arrays]) == 0
+        out += capsys.readouterr().out
+        assert predict.main(["--model", str(model)]) == 0
+        out += capsys.readouterr().out
+    assert out.isascii() or "\xe9" in out
+    assert all(c.isprintable() or c == "\n" for c in out)
+    assert out.count("a\\x1b[31m\\nb\\x07 \xe9") > 4
+    np.savez(tmp_path / "x.npz", other=np.zeros((1, 6, 5, 3), np.int8))
+    words = ["--model", str(net), "--golden", "--input", str(tmp_path / "x.npz")]
+    assert "\x1b" not in refused(["sim", *words], "the model has inputs ")
 
 
 def test_arrays_that_are_no_inputs(tmp_path: Path, refused: Refused) -> None:

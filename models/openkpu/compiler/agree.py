@@ -36,7 +36,8 @@ def faults(
         if not np.array_equal(before[name], after[name]):
             wrong.append(f"{name}: a pass changes {_apart(before[name], after[name])}")
     device = _device(program, inputs, runner)
-    values: Values = {t.name: t.data for t in program.graph.tensors.values() if t.data is not None}
+    constants = [t for t in program.graph.tensors.values() if t.data is not None]
+    values: Values = {t.name: reference.held(np.asarray(t.data), t) for t in constants}
     values |= {name: np.asarray(inputs[name]) for name in program.graph.inputs}
     for node in program.graph.nodes:
         (name,) = node.outputs

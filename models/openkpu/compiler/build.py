@@ -17,7 +17,7 @@ import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.bands import fit, ports
-from openkpu.compiler.errors import CompileError
+from openkpu.compiler.errors import CompileError, RoomError
 from openkpu.compiler.form.check import check_graph
 from openkpu.compiler.form.graph import (
     Conv,
@@ -67,7 +67,8 @@ MOST_CHANNELS, LINE = 9216, 64  # of a map; pixels of a line that fills a row
 
 
 def build_program(graph: Graph, config: Config, one_list: bool = False) -> Program:
-    """The program of a graph; CompileError for a node that neither device nor host computes.
+    """The program of a graph; CompileError for a node that neither device nor host computes,
+    RoomError for maps that do not fit.
 
     Layers with weights of 16 bits are in lists of their own, or make all weights of their list as
     wide: the choice with fewer cycles, or, for ``one_list``, the latter.
@@ -352,13 +353,13 @@ class Builder:
             raise
         except fit.TooLarge as error:
             node = next(n for n in self.graph.nodes if n.name == error.node)
-            raise self._refuse(node, str(error)) from None
+            where = {"node": node.name, "operator": node.operator, "where": self.graph.name}
+            size = self.config.name, self.config.ai_ram_rows, error.need
+            raise RoomError(*size, str(error), **where) from None
         except Unable as error:
             raise self._refuse(node, str(error)) from None
         staged = [self._port(name, held) for name, held in state.staged.items()]
-        inputs = ports.band_inputs(specs, staged)
-        for port in inputs[1:]:
-            network.loaded[port.layer] = np.full(port.shape, port.zero, np.uint8)
+        inputs = ports.given_room(network, specs, staged)
         results = []
         for name, held, found in final:
             made = [(state.specs[w].dst.shape, banded.results[w]) for w in found]
@@ -376,6 +377,7 @@ class Builder:
         if banded.plan is not None:
             with contextlib.suppress(Unable):
                 whole = place.network_of(state.specs, [], AI_RAM_ROWS)
+                ports.given_room(whole, state.specs, staged)
         nodes = [s.node for s in specs]
         given = enumerate(s.given for s in specs)
         weights = [dataclasses.replace(g, layer=i) for i, g in given if g]

@@ -8,7 +8,9 @@ graph's is always (N, C, H, W).  A batch is a sequence of inferences.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -120,8 +122,11 @@ def read_inputs(program: HasInputs, path: str | Path) -> list[Values]:
         raise
     except Exception as error:  # any error of numpy for a damaged archive
         raise CompileError(f"not a complete .npz file: {error}", where=str(path)) from None
-    short = {array_name(t.name): t.name for t in program.inputs}
-    return inferences(program, {short.get(k, k): v for k, v in given.items()}, str(path))
+    short = {v: k for k, v in array_names(t.name for t in program.inputs).items()}
+    named = [short.get(key, key) for key in given]
+    if twice := [name for name, count in Counter(named).items() if count > 1]:
+        raise CompileError(f"two arrays for the input {twice[0]!r}, expected one", where=str(path))
+    return inferences(program, dict(zip(named, given.values(), strict=True)), str(path))
 
 
 def random_inputs(program: HasInputs, rng: np.random.Generator, count: int) -> list[Values]:
@@ -146,7 +151,7 @@ def result(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
     """An output in the model's type and order."""
     if tensor.layout == "NHWC" and value.ndim == 4:
         value = value.transpose(TO_NHWC)
-    return np.ascontiguousarray(value).astype(NAMES.get(tensor.dtype, np.float32))
+    return np.array(value, NAMES.get(tensor.dtype, np.float32), order="C")  # of rank 0 as well
 
 
 def real(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
@@ -156,6 +161,19 @@ def real(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
     return (np.asarray(value) - tensor.zero) * tensor.scale
 
 
-def array_name(name: str) -> str:
-    """A tensor's name as the name of an array in a .npz file, which is a file in an archive."""
-    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+def array_names(names: Iterable[str]) -> dict[str, str]:
+    """By tensor the name of its array in a .npz file, which is a file in an archive; all of them
+    differ (docs/networks.md).
+
+    A name of letters, digits, ".", "_" and "-" is unchanged.  In others each further character
+    becomes "_", with "_2", "_3" and so on behind it where that is taken.
+    """
+    plain = {n: "".join(c if c.isalnum() or c in "._-" else "_" for c in n) or "_" for n in names}
+    found = {name: name for name, short in plain.items() if name == short}
+    taken = set(found)
+    for name, short in plain.items():
+        if name not in found:
+            tried = (f"{short}_{number}" for number in itertools.count(2))
+            found[name] = next(t for t in itertools.chain([short], tried) if t not in taken)
+            taken.add(found[name])
+    return found

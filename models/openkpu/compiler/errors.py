@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from openkpu.layer.layout import ROW_BYTES
+from openkpu.terminal import printable
+
 
 class CompileError(ValueError):
     """A model that cannot be compiled, in one line.
@@ -13,7 +16,8 @@ class CompileError(ValueError):
 
     def __init__(self, text: str, *, node: str = "", operator: str = "", where: str = "") -> None:
         named = f"node {node!r} ({operator})" if node and operator else node or operator
-        super().__init__(" ".join(": ".join(filter(None, (where, named, text))).split()))
+        line = " ".join(": ".join(filter(None, (where, named, text))).split())
+        super().__init__(printable(line))
         self.node, self.operator, self.where, self.reason = node, operator, where, text
 
     def within(self, where: str) -> CompileError:
@@ -23,3 +27,33 @@ class CompileError(ValueError):
 
 class FloatModelError(CompileError):
     """A float model without samples of its inputs."""
+
+
+class RoomError(CompileError):
+    """Layers whose maps do not fit the AI RAM, in bands neither (docs/compiler.md 7).
+
+    ``have``: rows of the AI RAM of the configuration ``config``; ``need``: rows that the maps take
+    at least, as estimated; ``why``: what was tried; ``place``: node, operator, where.
+    """
+
+    def __init__(self, config: str, have: int, need: int, why: str, **place: str) -> None:
+        self.config, self.have, self.need, self.why, self.place = config, have, need, why, place
+        wanted = f"expected a configuration with more ai_ram_rows than {have:,}"
+        super().__init__(self._text(need, wanted), **place)
+
+    def _text(self, need: int, wanted: str) -> str:
+        there = f"the AI RAM of configuration {self.config} has {self.have * ROW_BYTES:,}"
+        what = f"its maps take {need * ROW_BYTES:,} bytes, {there}, {self.why}"
+        return f"{what}: {wanted}, or a smaller input"
+
+    def least(self, rows: int, few: int) -> CompileError:
+        """The same error with rows that are enough, and the most that are known as too few."""
+        known = f" ({few:,} are too few)" if rows - few > 1 else ""
+        wanted = f"expected a configuration with ai_ram_rows of {rows:,} or more{known}"
+        return CompileError(self._text(rows, f"{wanted}, not {self.have:,}"), **self.place)
+
+    def never(self, most: int) -> CompileError:
+        """The same error where the ``most`` rows that a device can have are not enough."""
+        what = f"its maps do not fit the AI RAM of configuration {self.config}, {self.why}, and"
+        what += f" those of no device, which has up to {most:,} rows: expected a smaller input"
+        return CompileError(what, **self.place)

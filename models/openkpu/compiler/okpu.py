@@ -27,6 +27,7 @@ from openkpu.compiler.lowering.device import Given
 from openkpu.compiler.lowering.lower import Report
 from openkpu.compiler.program import DevicePart, HostPart, NodeRow, Port, Program
 from openkpu.network.network import Network, NetworkError
+from openkpu.terminal import printable
 
 VERSION = 1
 FORMAT = "okpu"
@@ -56,7 +57,7 @@ class _Arrays:
         if array is None:
             return None
         name = f"a{len(self.held)}"
-        self.held[name] = np.ascontiguousarray(array)
+        self.held[name] = np.array(array, order="C")  # of rank 0 as well
         return name
 
 
@@ -196,10 +197,12 @@ def _program(
         if not inputs or inputs[0].shape != network.in_shape or not outputs:
             raise ValueError("ports that are not those of the task list")
         weights = [_read_given(g, arrays, graph, network) for g in fields.get("weights", [])]
-        nodes = [str(n) for n in fields["nodes"]]
+        nodes = [printable(n) for n in fields["nodes"]]
         parts.append(DevicePart(network, inputs, outputs, nodes, weights))
-    reports = {name: Report(**fields) for name, fields in content["reports"].items()}
+    reports = {printable(name): Report(**fields) for name, fields in content["reports"].items()}
     rows = [NodeRow(**fields) for fields in content["rows"]]
+    for row in rows:
+        row.name, row.operator = printable(row.name), printable(row.operator)
     return Program(graph, parts, reports, content["config"], content["source"], rows)
 
 

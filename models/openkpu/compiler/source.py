@@ -8,7 +8,6 @@ from pathlib import Path
 
 from openkpu import files
 from openkpu.compiler import okpu
-from openkpu.compiler.build import build_program
 from openkpu.compiler.calibration import calibrate, widening
 from openkpu.compiler.calibration.calibrate import Calibrated
 from openkpu.compiler.calibration.prepare import is_float
@@ -18,6 +17,7 @@ from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.onnx.file import is_onnx
 from openkpu.compiler.program import Program
+from openkpu.compiler.room import fitting_program
 from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.compiler.tflite.file import is_tflite
@@ -107,7 +107,7 @@ def read_model_program(
     """The program of a model, compiled for a configuration, or of a program file; of a float model
     also what it was quantised from.
 
-    ``one_list``: weights of 16 bits start no list of their own (``build_program``).  CompileError
+    ``one_list``: weights of 16 bits start no list of their own (``fitting_program``).  CompileError
     with one line: what no reader reads, a node that nothing computes, a program
     whose maps or weights do not fit the configuration, a float model without a ``request``.
     """
@@ -124,7 +124,7 @@ def read_model_program(
     if found:
         found = _within(found, config, one_list)
         graph = found.graph
-    program = build_program(graph, config, one_list)
+    program = fitting_program(graph, config, one_list)
     program.source = Path(path).name
     return program, found
 

@@ -97,7 +97,8 @@ class Judgement:
 
     def take(self, graph: Graph, inputs: Values, theirs: Values) -> None:
         """Compare one run: the graph's inputs, and the runtime's tensors by the graph's names."""
-        values = {t.name: np.asarray(t.data) for t in graph.tensors.values() if t.data is not None}
+        constants = [t for t in graph.tensors.values() if t.data is not None]
+        values = {t.name: reference.held(np.asarray(t.data), t) for t in constants}
         values |= {name: _wide(np.asarray(inputs[name])) for name in graph.inputs}
         theirs = _pulled_back(graph, theirs)
         for node in graph.nodes:

@@ -14,11 +14,14 @@ import numpy.typing as npt
 
 from openkpu.compiler.form import reference, rounding
 from openkpu.compiler.form.graph import Conv, Dense, Elementwise, Graph, Host, Node, Pool, Table
+from openkpu.compiler.form.rarer import Deconv, Prelu, Product
 
 Array = npt.NDArray
 Explained = dict[str, npt.NDArray[np.bool_]]
 FINE = 1 << 24  # parts of a step in which real numbers are seen
 NEAR = 2**-10
+SUMS = (Conv, Dense, Deconv)  # with weights, a factor for each channel and a bias
+ROUNDED = (*SUMS, Elementwise, Pool, Prelu, Product)
 
 
 def explain(
@@ -42,7 +45,7 @@ def explain(
 
 def _two(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray[np.bool_]:
     """TFLite's reference kernels; of averages halves away from zero."""
-    if not isinstance(node, (Conv, Dense, Elementwise, Pool)):
+    if not isinstance(node, ROUNDED):
         return np.zeros(theirs.shape, bool)
     if isinstance(node, Pool) and node.operator == "MEAN":
         return _mean(graph, node, x) == theirs
@@ -83,7 +86,7 @@ def _unlimited(graph: Graph, node: Node, x: list[Array]) -> Array:
 
 def _float32(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray[np.bool_]:
     """The sum as float32, times a factor of float32, rounded to even (XNNPACK, MLAS)."""
-    if not isinstance(node, (Conv, Dense)):
+    if not isinstance(node, SUMS):
         return np.zeros(theirs.shape, bool)
     (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
     assert source.scale is not None and y.scale is not None
@@ -100,7 +103,7 @@ def _float32(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDA
     sums = reference.compute(other, ones, x).astype(np.float32)
     factors = np.float32(source.scale) * node.w_scale.astype(np.float32) / np.float32(y.scale)
     spread = [1] * sums.ndim
-    spread[1 if isinstance(node, Conv) else -1] = len(factors)
+    spread[-1 if isinstance(node, Dense) else 1] = len(factors)
     steps = np.rint(sums * factors.astype(np.float32).reshape(spread)).astype(np.int64)
     return np.clip(steps + y.zero, *node.clamp) == theirs
 
@@ -114,13 +117,13 @@ def _fixed(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArr
         share = round(source.zero * (source.scale or 0) / (y.scale or 1))
         found = _scaled(graph, node, _sums(x[0], 0)) + y.zero - share
         return np.clip(found, *node.clamp) == theirs
-    if not isinstance(node, (Conv, Dense)):
+    if not isinstance(node, SUMS):
         return np.zeros(theirs.shape, bool)
     (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
     assert source.scale is not None and y.scale is not None
     factors = source.scale * node.w_scale / y.scale
     spread = [1] * theirs.ndim
-    spread[1 if isinstance(node, Conv) else -1] = len(factors)
+    spread[-1 if isinstance(node, Dense) else 1] = len(factors)
     unit = np.minimum(np.exp2(np.ceil(np.log2(factors))), 0.25)  # more would explain any step
     return _either(graph, node, x, theirs, unit.reshape(spread))
 
@@ -129,19 +132,56 @@ def _half(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArra
     """One of the two integers around a number that is nearly between them."""
     if isinstance(node, Table) and node.function == "requantise":
         return _table_half(graph, node, x, theirs)
-    if not isinstance(node, (Conv, Dense, Elementwise, Pool)):
+    if not isinstance(node, ROUNDED):
         return np.zeros(theirs.shape, bool)
     return _either(graph, node, x, theirs, np.float64(NEAR))
 
 
 def _either(graph: Graph, node: Node, x: list[Array], theirs: Array, near: Array | float) -> Array:
-    """Is the exact number so close to a half, and theirs one of the two integers around it?"""
+    """Is theirs an integer to which the real number may be rounded: the nearest one, or each of two
+    where it is so close to a half?  The bias is the model's own, and so are the ends of a clamp."""
     (y,) = graph.of(node.outputs)
-    real = _unlimited(graph, node, x) / FINE
+    real = _real(graph, node, x)
     low = np.floor(real)
-    clamp = node.clamp  # pyright: ignore
-    either = [np.clip(low + n + y.zero, *clamp) == theirs for n in (0, 1)]
-    return (np.abs(real - low - 0.5) < near) & (either[0] | either[1])
+    part = real - low
+    found = np.zeros(theirs.shape, bool)
+    for clamp in _clamps(graph, node):
+        found |= (part < 0.5 + near) & (np.clip(low + y.zero, *clamp) == theirs)
+        found |= (part > 0.5 - near) & (np.clip(low + 1 + y.zero, *clamp) == theirs)
+    return found
+
+
+def _real(graph: Graph, node: Node, x: list[Array]) -> Array:
+    """The real number in steps of the output's, without zero point and clamp; float64."""
+    if isinstance(node, Prelu):
+        (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
+        spread = [1] * x[0].ndim
+        spread[node.axis] = len(node.slopes)
+        values = (x[0] - source.zero) * (source.step / y.step)
+        return np.where(values < 0, values * node.slopes.reshape(spread), values)
+    real = _unlimited(graph, node, x) / FINE
+    rest = graph.rests.get(node.name)
+    if rest is not None and isinstance(node, SUMS):
+        (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
+        spread = [1] * real.ndim
+        spread[-1 if isinstance(node, Dense) else 1] = len(rest)
+        real = real + (rest * node.w_scale * source.step / y.step).reshape(spread)
+    return real
+
+
+def _clamps(graph: Graph, node: Node) -> list[tuple[int, int]]:
+    """The clamp of a node, and those that it has where the real ends of an activation are nearly
+    between two integers."""
+    (y,) = graph.of(node.outputs)
+    clamp = getattr(node, "clamp", y.limits)
+    ends: list[list[int]] = []
+    for mine, real in zip(clamp, graph.ends.get(y.name, (-np.inf, np.inf)), strict=True):
+        ends.append([mine])
+        if np.isfinite(real) and abs((real / y.step) % 1 - 0.5) < NEAR:
+            low = int(np.floor(real / y.step)) + y.zero
+            both = [n for n in (low, low + 1) if y.limits[0] <= n <= y.limits[1]]
+            ends[-1] = [mine, *(n for n in both if n != mine)] if mine in both else [mine]
+    return [(low, high) for low in ends[0] for high in ends[1] if low <= high]
 
 
 def _table_half(graph: Graph, node: Table, x: list[Array], theirs: Array) -> Array:

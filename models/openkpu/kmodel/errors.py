@@ -3,12 +3,7 @@
 
 from __future__ import annotations
 
-from openkpu.terminal import one_line
-
-
-def printable(text: str) -> str:
-    """Names out of a file may hold anything, and a terminal would obey it: escapes instead."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+from openkpu.terminal import one_line, printable
 
 
 class KmodelError(ValueError):

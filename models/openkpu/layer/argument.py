@@ -147,7 +147,9 @@ class LayerArg(LayerFields):
             wb_row_switch_addr=result.row_len,
             wb_channel_switch_addr=result.channel_rows,
             wb_group=result.groups,
-            channel_byte_num=oh * ow,
+            channel_byte_num=min(
+                oh * ow, 1 << 16
+            ),  # the field holds no more; the device ignores it
             dma_total_byte=result.channels * oh * ow,
         )
         floats = bool(fields.get("fp16"))  # 16-bit weights, whatever the mode

@@ -16,7 +16,6 @@ from openkpu.compiler.lowering import place
 from openkpu.compiler.lowering.device import Spec
 from openkpu.compiler.lowering.lower import Unable
 from openkpu.configs import Config
-from openkpu.layer.layout import ROW_BYTES
 from openkpu.network.network import MOST_LAYERS
 
 ATTEMPTS = 60  # plans that are tried, each with what chains of the one before needed besides
@@ -29,12 +28,12 @@ SHARES = (1, 31 / 32, 15 / 16, 7 / 8, 13 / 16, 3 / 4, 5 / 8, 1 / 2)
 
 
 class TooLarge(Unable):
-    """A layer whose maps do not fit, in bands neither; ``tight``: no plan was found, though each
-    layer by itself would fit."""
+    """A layer whose maps do not fit, in bands neither; ``need``: rows that it takes at least, as
+    estimated; ``tight``: no plan was found, though each layer by itself would fit."""
 
-    def __init__(self, node: str, text: str, *, tight: bool = False) -> None:
+    def __init__(self, node: str, text: str, need: int = 0, *, tight: bool = False) -> None:
         super().__init__(text)
-        self.node, self.tight = node, tight
+        self.node, self.need, self.tight = node, need, tight
 
 
 class TooLong(TooLarge):
@@ -143,12 +142,12 @@ def _planned(planner: Planner, old: list[int], wanted: set[int]) -> Banded:
 
 
 def _refusal(planner: Planner, reached: int, over: dict[Chain, int]) -> TooLarge:
-    """Which layer does not fit, how much it needs, and what would help.
+    """Which layer does not fit, how much it needs at least, and why.
 
     ``reached``: the first layer that no chain held, or -1; ``over``: rows that chains of the last
     plan needed beyond the available ones.
     """
-    layers, config, have = planner.layers, planner.config, planner.config.ai_ram_rows
+    layers, have = planner.layers, planner.config.ai_ram_rows
     alone = [planner.least(n) for n in range(len(layers.specs))]
     number = max(range(len(alone)), key=lambda n: alone[n])
     tight = alone[number] <= have
@@ -164,10 +163,4 @@ def _refusal(planner: Planner, reached: int, over: dict[Chain, int]) -> TooLarge
         number = max(reached, 0)
         need = max(planner.least(number, waiting=True), have + 1)
         why = "in bands of one line, together with maps that wait for later layers"
-    return TooLarge(
-        layers.specs[number].node,
-        f"its maps take {need * ROW_BYTES:,} bytes, the AI RAM of configuration {config.name} has"
-        f" {have * ROW_BYTES:,}, {why}: expected a configuration with ai_ram_rows of {need:,} or"
-        f" more, not {have:,}, or a smaller input",
-        tight=tight,
-    )
+    return TooLarge(layers.specs[number].node, why, need, tight=tight)

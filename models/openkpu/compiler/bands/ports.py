@@ -11,6 +11,7 @@ import numpy as np
 from openkpu.compiler.bands.chains import Range
 from openkpu.compiler.lowering.device import Shape, Spec
 from openkpu.compiler.program import Port
+from openkpu.network.network import Network
 
 
 class Piece(NamedTuple):
@@ -32,6 +33,15 @@ def band_inputs(specs: list[Spec], ports: list[Port]) -> list[Port]:
             made = port if whole else _lines(port, spec.lines or (0, 0))
             found.append(dataclasses.replace(made, layer=number or -1))
     return found
+
+
+def given_room(network: Network, specs: list[Spec], staged: list[Port]) -> list[Port]:
+    """The ports of ``band_inputs``; the list ``network`` of the layers gets an empty map uint8
+    (C, H, W) for each that a layer loads (docs/compiler.md 7)."""
+    inputs = band_inputs(specs, staged)
+    for port in inputs[1:]:
+        network.loaded[port.layer] = np.full(port.shape, port.zero, np.uint8)
+    return inputs
 
 
 def _lines(port: Port, lines: Range) -> Port:

@@ -59,6 +59,7 @@ def _plain_product(net: Net, node: Any) -> None:
             bias = np.asarray(net.constant(node, 2), np.float64) * beta
             node.input[2] = net.put(f"{node.name}.bias", bias)
         _without(node, "alpha", "beta")
+    _one_each(net, node)
     shape = net.shapes.get(node.input[0], ())
     if attribute(node, "transA", 0) and len(shape) == 2:
         turned = f"{node.name}.turned"
@@ -68,6 +69,21 @@ def _plain_product(net: Net, node: Any) -> None:
         net.nodes.insert(net.nodes.index(node), made)
         node.input[0] = turned
         _without(node, "transA")
+
+
+def _one_each(net: Net, node: Any) -> None:
+    """A constant C of Gemm that is one number, or one row, as a number for each output."""
+    bias, outputs = net.constant(node, 2), net.shapes.get(node.output[0], ())
+    if (
+        bias is None
+        or not outputs
+        or bias.shape == outputs[-1:]
+        or bias.size not in (1, outputs[-1])
+    ):
+        return
+    if bias.size == 1 or bias.shape[-1] == outputs[-1]:
+        wide = np.broadcast_to(bias.reshape(-1), outputs[-1:])
+        node.input[2] = net.put(f"{node.name}.bias", wide)
 
 
 def _without(node: Any, *names: str) -> None:

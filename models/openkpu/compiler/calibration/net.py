@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.terminal import printable
+
 
 class Net:
     """A model of ONNX with what its rewriting asks for; ``model`` is written on ``done``."""
@@ -22,12 +24,15 @@ class Net:
         self.inputs = [v for v in graph.input if v.name not in self.constants]
         self.outputs = [v.name for v in graph.output]
         self.shapes: dict[str, tuple[int, ...]] = {n: v.shape for n, v in self.constants.items()}
+        self.empty: dict[str, tuple[int, ...]] = {}  # shapes with a size of 0
         self.floats = {n for n, v in self.constants.items() if v.dtype == np.float32}
         for value in (*graph.input, *graph.value_info, *graph.output):
             kind = value.type.tensor_type
             sizes = tuple(d.dim_value for d in kind.shape.dim)
             if kind.HasField("shape") and all(n > 0 for n in sizes):
                 self.shapes[value.name] = sizes
+            elif any(d.HasField("dim_value") and not d.dim_value for d in kind.shape.dim):
+                self.empty[value.name] = sizes
             if kind.elem_type and helper.tensor_dtype_to_np_dtype(kind.elem_type) == np.float32:
                 self.floats.add(value.name)
         self._name()
@@ -36,7 +41,8 @@ class Net:
         """Every node has a name of its own: the model's, or that of its first output."""
         taken: set[str] = set()
         for node in self.nodes:
-            label, number = node.name or node.output[0], 1
+            label, number = printable(node.name or node.output[0]), 1
+            node.name = printable(node.name)
             while node.name in taken or not node.name:
                 node.name = label if number == 1 else f"{label}.{number}"
                 number += 1
@@ -63,7 +69,7 @@ class Net:
         made, number = name, 1
         while made in self.shapes:
             made, number = f"{name}.{number}", number + 1
-        self.constants[made] = np.ascontiguousarray(data, dtype=np.float32)
+        self.constants[made] = np.array(data, np.float32, order="C")
         self.shapes[made] = data.shape
         return made
 

@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.calibration import affine, curves
+from openkpu.compiler.calibration import affine, curves, sound
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.onnx import file
 from openkpu.compiler.onnx.float_form import HANDLERS
 
+# The first moves the turn of an input of (N, H, W, C) to where no reader sees what it is; the
+# second makes a Gather, which the file does not have, of slices and a concatenation.
+OFF = ["TransposeOptimizer", "SliceConcatToSpaceToDepthFusion"]
 LEAST_OPSET = 13  # the first whose QuantizeLinear has a scale for each channel
 SIZES = ("BatchNormalization", "Constant", "ConstantOfShape", "Dropout", "Expand", "Shape")
 # computed from constants or shapes, or folded; what is left of them is refused when it is read
@@ -69,6 +72,7 @@ def prepared(
     _fixed(model, {v.name: v.shape for v in parsed.inputs})
     net = Net(_optimised(_newer(model, name), name))
     affine.fold(net)
+    sound.check_net(net, name)
     made = {tensor for node in net.nodes for tensor in node.output}
     for tensor in net.outputs:
         if tensor not in made:
@@ -144,9 +148,7 @@ def _optimised(model: Any, name: str) -> Any:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(path)
         try:
-            # it moves the turn of an input of (N, H, W, C) to where no reader sees what it is
-            off = ["TransposeOptimizer"]
-            ort.InferenceSession(data, options, ["CPUExecutionProvider"], disabled_optimizers=off)
+            ort.InferenceSession(data, options, ["CPUExecutionProvider"], disabled_optimizers=OFF)
         except Exception as error:  # as above
             what = " ".join(str(error).split())[:160]
             raise CompileError(f"ONNX Runtime cannot run it: {what}", where=name) from None

@@ -30,7 +30,8 @@ SAME = frozenset(
     (
         *("AveragePool", "Concat", "Flatten", "GlobalAveragePool", "GlobalMaxPool"),
         *("Identity", "MaxPool"),
-        *("Pad", "ReduceMean", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"),
+        *("Pad", "ReduceMean", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose"),
+        "Unsqueeze",
     )
 )
 MOST_N = 255  # 8 bits; two factors of a sum differ by as much

@@ -20,6 +20,7 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Conv, Dense, Graph
 from openkpu.compiler.form.rarer import Deconv
 from openkpu.compiler.lowering.costs import UNABLE, lists_cycles
+from openkpu.compiler.room import fitting_program
 from openkpu.configs import Config
 from openkpu.words import option
 
@@ -77,7 +78,9 @@ def _cycles(graph: Graph, names: Iterable[str], config: Config, one_list: bool) 
             node = dataclasses.replace(node, **numbers, w_scale=node.w_scale / MORE)
         nodes.append(node)
     try:
-        program = build_program(dataclasses.replace(graph, nodes=nodes), config, one_list)
+        own = dataclasses.replace(graph, nodes=nodes)
+        make = build_program if wide else fitting_program
+        program = make(own, config, one_list)
     except CompileError:
         if not wide:
             raise

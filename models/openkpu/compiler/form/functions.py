@@ -97,6 +97,12 @@ def gelu(r: Number) -> float:
     return float(r) * 0.5 * math.erfc(-float(r) / math.sqrt(2))
 
 
+def gelu_tanh(r: Number) -> float:
+    """GELU as it is approximated with a tanh."""
+    v = float(r)
+    return 0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+
+
 def silu(r: Number) -> float:
     """x * sigmoid(x)."""
     return float(r) * sigmoid(r)

@@ -60,6 +60,7 @@ class Prelu(Node):
 
     slopes: npt.NDArray[np.float64]  # (C,), taken exactly
     axis: int = 1
+    step: float = 0.0  # the slopes are multiples of it, where the model has integers; 0: floats
 
     def describe(self) -> str:
         return f"slopes from {self.slopes.min():.4g} to {self.slopes.max():.4g}"

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.compiler.form import rounding as two
 from openkpu.compiler.form.exact import scaled_once
 from openkpu.compiler.form.graph import Host, Move, Node, Tensor
 from openkpu.compiler.form.rarer import Deconv, Prelu, Product
@@ -20,7 +21,7 @@ Array = npt.NDArray
 
 
 # ------------------------------------------------------------------------- the reference
-def _deconv(node: Deconv, inputs: list[Tensor], y: Tensor, x: list[Array]) -> Array:
+def _deconv(node: Deconv, inputs: list[Tensor], y: Tensor, x: list[Array], twice: bool) -> Array:
     """Every input pixel adds its kernel where it lies in the result."""
     values = x[0][0] - inputs[0].zero
     weights = node.weights - node.w_zero[:, None, None, None]
@@ -42,25 +43,35 @@ def _deconv(node: Deconv, inputs: list[Tensor], y: Tensor, x: list[Array]) -> Ar
     found = np.empty(sums.shape, dtype=np.int64)
     for i, line in enumerate(sums):
         factor = inputs[0].exact * Fraction(float(node.w_scale[i])) / y.exact
-        found[i] = scaled_once(line, factor)
+        double = two.double_of(inputs[0].step, node.w_scale[i], y.step)
+        found[i] = two.multiply(line, double) if twice else scaled_once(line, factor)
     return np.clip(found[None] + y.zero, *node.clamp)
 
 
-def _prelu(node: Prelu, inputs: list[Tensor], y: Tensor, x: list[Array]) -> Array:
+def _prelu(node: Prelu, inputs: list[Tensor], y: Tensor, x: list[Array], twice: bool) -> Array:
     values = np.moveaxis(x[0] - inputs[0].zero, node.axis, 0)
     found = np.empty(values.shape, dtype=np.int64)
     factor = inputs[0].exact / y.exact
     for i, (line, slope) in enumerate(zip(values, node.slopes, strict=True)):
+        if twice and node.step:  # slopes are integers as well
+            share = two.double_of(inputs[0].step, node.step, y.step)
+            below = two.multiply(line * round(slope / node.step), share)
+            above = two.multiply(line, inputs[0].step / y.step)
+            found[i] = np.where(line < 0, below, above)
+            continue
         below = scaled_once(line, factor * Fraction(float(slope)))
         found[i] = np.where(line < 0, below, scaled_once(line, factor))
     return np.clip(np.moveaxis(found, 0, node.axis) + y.zero, *y.limits)
 
 
-def _product(node: Product, inputs: list[Tensor], y: Tensor, x: list[Array]) -> Array:
+def _product(node: Product, inputs: list[Tensor], y: Tensor, x: list[Array], twice: bool) -> Array:
     a, b = (v - t.zero for v, t in zip(x, inputs, strict=True))
     b = np.swapaxes(b, -1, -2) if node.turned else b
     factor = inputs[0].exact * inputs[1].exact / y.exact
-    return np.clip(scaled_once(np.matmul(a, b), factor) + y.zero, *node.clamp)
+    sums = np.matmul(a, b)
+    double = two.double_of(inputs[0].step, inputs[1].step, y.step)
+    found = two.multiply(sums, double) if twice else scaled_once(sums, factor)
+    return np.clip(found + y.zero, *node.clamp)
 
 
 RULES: dict[type[Node], Callable[..., Array]] = {

@@ -67,7 +67,7 @@ def compute(graph: Graph, node: Node, x: list[Array], rounding: str = ONE) -> Ar
     """The output of one node from its inputs' values."""
     inputs, (output,) = graph.of(node.inputs), graph.of(node.outputs)
     if type(node) in rarer_rules.RULES:
-        return rarer_rules.RULES[type(node)](node, inputs, output, x)
+        return rarer_rules.RULES[type(node)](node, inputs, output, x, rounding == TWO)
     rule = RULES[type(node)]
     return rule(node, inputs, output, x, rounding)
 

@@ -14,7 +14,7 @@ import numpy as np
 from openkpu.compiler.form.graph import Node
 from openkpu.compiler.lowering import copies
 from openkpu.compiler.lowering.device import Geometry, Held, Place
-from openkpu.compiler.lowering.lower import State, Unable, copy_fit, zero_terms
+from openkpu.compiler.lowering.lower import Disordered, State, Unable, copy_fit, zero_terms
 from openkpu.layer.pool_tasks import MAXIMUM, MOST_KERNEL, MOST_PAD
 
 GROWS = min(MOST_KERNEL - 1, MOST_PAD)  # pixels that a pooling task adds
@@ -35,8 +35,10 @@ def over(
         full = copies.plain_map(state, node, names[0], full)
         geometry = full.geometry()
     found = small.geometry()
-    if geometry is None or found is None:
-        raise Unable("an operand that is spread, or the other one, does not lie as a map does")
+    for name, lies in zip(names, (geometry, found), strict=True):
+        if lies is None:
+            raise Disordered(name, f"operand {name!r} does not lie as a map does")
+    assert geometry is not None and found is not None
     whole = want[2:] == size[2:]
     if whole and (found.step, found.turned) != (geometry.step, geometry.turned):
         raise Unable("its operands lie in different orders")

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError
+from openkpu.terminal import printable
 from openkpu.words import option
 
 OPSETS = (7, 25)  # of ONNX's own domain; quantisation begins with 10
@@ -93,6 +94,8 @@ def load_onnx(data: bytes, name: str, folder: Path | None = None) -> Any:
     if not model.HasField("graph") or not model.graph.node:
         raise CompileError("no ONNX model, or not all of it: it has no graph", where=name)
     _opset(model, name)
+    if not model.graph.output:
+        raise CompileError("the model has no output, expected one or more", where=name)
     _external(model, name, folder)
     for node in model.graph.node:
         _known(node, {f.name for f in model.functions}, name)
@@ -232,7 +235,9 @@ def _node(node: Any, number: int) -> RawNode:
     label = node.name or (node.output[0] if node.output else "") or f"{node.op_type}{number}"
     fields = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     domain = "" if node.domain == "ai.onnx" else node.domain
-    return RawNode(label, node.op_type, domain, tuple(node.input), tuple(node.output), fields, node)
+    return RawNode(
+        printable(label), node.op_type, domain, tuple(node.input), tuple(node.output), fields, node
+    )
 
 
 def _alive(nodes: list[RawNode], outputs: list[str]) -> list[RawNode]:
@@ -305,8 +310,13 @@ def _inputs(
             raise CompileError(what, where=name)
         if not all(sizes):
             hint = "x".join(str(n or "N") for n in sizes)
-            what = f"input {value.name!r} is {words}, a dynamic shape;"
-            what += f" {option('shape', hint)} fixes it"
+            dims = zip(sizes, kind.shape.dim, strict=True)
+            zero = any(n == 0 and d.HasField("dim_value") and d.dim_value == 0 for n, d in dims)
+            kind_of = (
+                "with a size of 0, expected sizes of 1 or more;" if zero else "a dynamic shape;"
+            )
+            what = f"input {value.name!r} is {words}, {kind_of} {option('shape', hint)} fixes it"
+            what += " where 0 stands for an open size" if zero else ""
             raise CompileError(what, where=name)
         found.append(RawInput(value.name, SHORT.get(dtype, dtype), tuple(sizes)))
     if not found:

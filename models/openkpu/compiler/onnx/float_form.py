@@ -201,10 +201,7 @@ def prelu(r: OnnxReader, node: RawNode) -> None:
 
 
 def _gelu(approximate: str) -> Callable[[Number], Number]:
-    if approximate == "none":
-        return functions.gelu
-    share = math.sqrt(2 / math.pi)
-    return lambda v: 0.5 * float(v) * (1 + math.tanh(share * (float(v) + 0.044715 * float(v) ** 3)))
+    return functions.gelu if approximate == "none" else functions.gelu_tanh
 
 
 def _selu(alpha: float, gamma: float) -> Callable[[Number], Number]:

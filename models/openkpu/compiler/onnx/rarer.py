@@ -5,6 +5,7 @@ DepthToSpace, SpaceToDepth, products of two computed tensors, LayerNormalization
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ from openkpu.compiler.onnx.shared import (
 from openkpu.compiler.onnx.values import Clamp, Const, Pending, Value, Weights
 
 WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}
+CONSTANT_FIRST = "a constant in front of a computed matrix, expected it behind: w x as (x' w')'"
 
 
 def later(r: OnnxReader, node: RawNode, make: Callable[[Tensor, Clamp], None]) -> Callable:
@@ -277,6 +279,18 @@ def _resized(
     r.put(node, found)
 
 
+def tile(r: OnnxReader, node: RawNode) -> None:
+    """Tile: all elements several times along an axis."""
+    r.attributes(node)
+    value, times = r.value(node, 0), r.integers(node, 1, "repeats")
+    old = r.shape_of(value)
+    if len(times) != len(old) or min(times, default=1) < 1 or math.prod(times) > 1 << 14:
+        raise r.refuse(f"repeats {times}, expected {len(old)} of 1 or more")
+    places = tuple(tuple(range(n)) * m for n, m in zip(old, times, strict=True))
+    shape = [len(p) for p in places]
+    r.put(node, moved_value(r, value, shape, node.outputs[0], how="take", places=places))
+
+
 # --------------------------------------------------------------------------- blocks of pixels
 def depth_to_space(r: OnnxReader, node: RawNode) -> None:
     """DepthToSpace, both orders of its channels."""
@@ -341,9 +355,9 @@ def emit_product(r: OnnxReader, a: Tensor, b: Tensor, y: Tensor, clamp: Clamp) -
 
 def onnx_product(r: OnnxReader, node: RawNode) -> None:
     """MatMul of two computed tensors."""
+    if isinstance(r.value(node, 0), (Const, Weights)):
+        raise r.refuse(CONSTANT_FIRST)
     a, b = r.operand(node, 0), r.operand(node, 1)
-    if a.data is not None or b.data is not None:
-        raise r.refuse("a constant in front of a computed matrix, expected it behind")
     shape = product_shape(r, a, b)
     make = later(r, node, lambda y, clamp: emit_product(r, a, b, y, clamp))
     r.put(node, Pending(shape, make))
@@ -385,6 +399,7 @@ def _real(
 
 HANDLERS: dict[str, Handler] = {
     "Resize": resize,
+    "Tile": tile,
     "Upsample": upsample,
     "DepthToSpace": depth_to_space,
     "SpaceToDepth": space_to_depth,

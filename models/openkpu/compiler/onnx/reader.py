@@ -63,6 +63,7 @@ class OnnxReader:
         self.at: RawNode | None = None
         self.values: dict[str, Value] = {k: Const(v) for k, v in file.constants.items()}
         self.labels: set[str] = set()
+        self.rest: npt.NDArray[np.float64] | None = None  # of the next node's bias, see Graph.rests
         self.families: dict[str, list[Tensor]] = {}  # of bytes that have no scale yet
         self.inputs = {value.name for value in file.inputs}
         quantised = [n for n in file.nodes if "Linear" in n.operator or n.operator == "QGemm"]
@@ -272,6 +273,8 @@ class OnnxReader:
         self.labels.add(label)
         names = tuple(t.name for t in inputs)
         self.graph.nodes.append(kind(label, self.at.operator, names, (output.name,), **fields))
+        if "bias" in fields and self.rest is not None:
+            self.graph.rests[label], self.rest = self.rest, None
 
     # -------------------------------------------------------------- quantise, dequantise
     def quantise(self, node: RawNode) -> None:
@@ -291,6 +294,7 @@ class OnnxReader:
         y = self.quantised(node.outputs[0], quant, self.shape_of(value))
         self.put(node, Bytes(y))
         if isinstance(value, Pending):
+            self.graph.ends[y.name] = value.low, value.high
             value.make(y, value.clamp(y))
         elif isinstance(value, Curve):
             reals = value.reals()

@@ -102,6 +102,7 @@ def bias_steps(
 
     Integers of int32 in these steps stay; others, and floats, are rounded to them.
     """
+    r.rest = None
     if bias is None:
         return np.zeros(steps.size, np.int64)
     shape = (bias.data if isinstance(bias, Weights) else np.asarray(bias)).shape
@@ -117,6 +118,7 @@ def bias_steps(
     found = np.rint(real / steps)
     if np.abs(found).max(initial=0) >= 1 << 31:
         raise r.refuse("a bias beyond 32 bits in steps of the input's scale times the weights'")
+    r.rest = real / steps - found
     return found.astype(np.int64)
 
 

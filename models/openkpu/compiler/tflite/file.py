@@ -19,6 +19,7 @@ from openkpu import files
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
 from openkpu.compiler.tflite.spread import without_batches
+from openkpu.terminal import printable
 from openkpu.words import option
 
 MAGIC = b"TFL3"
@@ -207,4 +208,6 @@ def _operator(model: Any, graph: Any, tensors: list[RawTensor], number: int) -> 
             lazy = reader()
             lazy.Init(table.Bytes, table.Pos)
             options = _Options(lazy)
-    return RawOperator(label, operator, code.Version(), inputs, outputs, options)
+    return RawOperator(
+        printable(label), printable(operator), code.Version(), inputs, outputs, options
+    )

@@ -81,6 +81,46 @@ def depthwise_conv_2d(w: Writer, op: RawOperator) -> None:
     _convolution(w, op, weights.transpose(3, 0, 1, 2), w.shape(op, 0)[-1])
 
 
+def transpose_conv(w: Writer, op: RawOperator) -> None:
+    """Input 0 is the output's shape, 1 the weights (O, kh, kw, C), 2 the map, 3 a bias."""
+    weights, o, shape, out = (
+        w.weights(op, 1, "weights"),
+        options(w, op),
+        w.shape(op, 2),
+        w.out_shape(op),
+    )
+    strides = o.StrideH(), o.StrideW()
+    if weights.ndim != 4 or len(shape) != 4 or len(out) != 4 or shape[3] != weights.shape[3]:
+        raise w.refuse(f"weights {weights.shape} do not fit the input {shape}")
+    if tuple(w.integers(op, 0, "output shape")) != out or min(strides) < 1:
+        raise w.refuse(f"strides {strides}, or an output shape that is not the output's, {out}")
+    ends = zip(shape[1:3], weights.shape[1:3], strides, out[1:3], strict=True)
+    over = [(n - 1) * s + k - size for n, k, s, size in ends]
+    before = [max(n, 0) // 2 for n in over]
+    pads = (*before, *(max(n, 0) - b for n, b in zip(over, before, strict=True)))
+    inputs = [w.input(op, 2), w.const(weights.transpose(3, 0, 1, 2), w.raw(op, 1).name)]
+    if w.has(op, 3):
+        inputs.append(w.const(w.weights(op, 3, "bias").reshape(-1), w.raw(op, 3).name))
+    more = [max(-n, 0) for n in over]
+    fields = {"kernel_shape": weights.shape[1:3], "strides": strides, "pads": pads}
+    made = w.emit("ConvTranspose", inputs, output_padding=more, **fields)
+    w.activated(op, made, getattr(o, "FusedActivationFunction", int)())
+
+
+def batch_matmul(w: Writer, op: RawOperator) -> None:
+    """Matrices of the last two axes as the model has them."""
+    o, parts = options(w, op), []
+    for at, turned in enumerate((o.AdjX(), o.AdjY())):
+        rank = len(w.shape(op, at))
+        if rank < 2:
+            raise w.refuse(f"input {w.shape(op, at)}, expected matrices")
+        x = w.model_order(w.input(op, at), rank)
+        perm = [*range(rank - 2), rank - 1, rank - 2]
+        parts.append(w.emit("Transpose", [x], perm=perm) if turned else x)
+    made = w.emit("MatMul", parts)
+    w.put(op, w.emit("Transpose", [made], perm=TO_NCHW) if len(w.out_shape(op)) == 4 else made)
+
+
 def fully_connected(w: Writer, op: RawOperator) -> None:
     weights, o, shape = w.weights(op, 1, "weights"), options(w, op), w.shape(op, 0)
     if weights.ndim != 2 or math.prod(shape) % weights.shape[1]:
@@ -163,10 +203,16 @@ def prelu(w: Writer, op: RawOperator) -> None:
 
 
 def gelu(w: Writer, op: RawOperator) -> None:
-    """As the product that ONNX had before it had a Gelu."""
-    if options(w, op).Approximate():
-        raise w.refuse("the approximation with tanh, expected the exact function")
+    """As the product that ONNX had before it had a Gelu, or with a tanh."""
     x = w.input(op, 0)
+    if options(w, op).Approximate():
+        share, part, one, half = (
+            w.const(np.array(v, np.float32)) for v in (math.sqrt(2 / math.pi), 0.044715, 1, 0.5)
+        )
+        cube = w.emit("Mul", [w.emit("Mul", [w.emit("Mul", [x, x]), x]), part])
+        inner = w.emit("Tanh", [w.emit("Mul", [w.emit("Add", [x, cube]), share])])
+        w.put(op, w.emit("Mul", [w.emit("Mul", [x, w.emit("Add", [inner, one])]), half]))
+        return
     root, one, half = (w.const(np.array(v, np.float32)) for v in (math.sqrt(2), 1, 0.5))
     inner = w.emit("Add", [w.emit("Erf", [w.emit("Div", [x, root])]), one])
     w.put(op, w.emit("Mul", [w.emit("Mul", [x, inner]), half]))
@@ -203,6 +249,8 @@ def dequantize(w: Writer, op: RawOperator) -> None:
 HANDLERS: dict[str, Handler] = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
+    "TRANSPOSE_CONV": transpose_conv,
+    "BATCH_MATMUL": batch_matmul,
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": pool("AveragePool"),
     "MAX_POOL_2D": pool("MaxPool"),

@@ -137,7 +137,47 @@ def mirror_pad(w: Writer, op: RawOperator) -> None:
     w.put(op, w.emit("Pad", [w.input(op, 0), edges], mode="reflect"))
 
 
+def blocks(kind: str) -> Handler:
+    """DEPTH_TO_SPACE, SPACE_TO_DEPTH: ONNX has the same order of channels."""
+
+    def handler(w: Writer, op: RawOperator) -> None:
+        if op.options is None:
+            raise w.refuse("its options are not in the file")
+        shape, size = w.shape(op, 0), int(op.options.BlockSize())
+        if len(shape) != 4 or size < 1:
+            raise w.refuse(f"block of {size}, input {shape}, expected rank 4")
+        w.put(op, w.emit(kind, [w.input(op, 0)], blocksize=size))
+
+    return handler
+
+
+def resize(w: Writer, op: RawOperator) -> None:
+    """RESIZE_NEAREST_NEIGHBOR: which pixel is nearest is said as ONNX says it."""
+    o, shape, out = op.options, w.shape(op, 0), w.out_shape(op)
+    if o is None or len(shape) != 4 or tuple(w.integers(op, 1, "size")) != out[1:3]:
+        raise w.refuse(f"input {shape}, output {out}, expected its options and the output's size")
+    how, rounding = "asymmetric", "floor"
+    if o.AlignCorners() or o.HalfPixelCenters():
+        how = "align_corners" if o.AlignCorners() else "half_pixel"
+        rounding = "round_prefer_ceil"
+    fields = {"coordinate_transformation_mode": how, "nearest_mode": rounding, "mode": "nearest"}
+    sizes = w.whole(*(out[a] for a in TO_NCHW))
+    w.put(op, w.emit("Resize", [w.input(op, 0), "", "", sizes], **fields))
+
+
+def tile(w: Writer, op: RawOperator) -> None:
+    times, rank = w.integers(op, 1, "multiples"), len(w.shape(op, 0))
+    if len(times) != rank or min(times, default=1) < 1:
+        raise w.refuse(f"multiples {times}, expected {rank} of 1 or more")
+    times = [times[a] for a in TO_NCHW] if rank == 4 else times
+    w.put(op, w.emit("Tile", [w.input(op, 0), w.whole(*times)]))
+
+
 HANDLERS: dict[str, Handler] = {
+    "DEPTH_TO_SPACE": blocks("DepthToSpace"),
+    "SPACE_TO_DEPTH": blocks("SpaceToDepth"),
+    "RESIZE_NEAREST_NEIGHBOR": resize,
+    "TILE": tile,
     "RESHAPE": reshape,
     "SQUEEZE": reshape,
     "EXPAND_DIMS": reshape,

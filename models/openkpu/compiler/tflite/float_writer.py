@@ -98,7 +98,7 @@ class Writer(Operands):
     def const(self, data: npt.NDArray, like: str = "constant") -> str:
         """A new constant by name."""
         name = self._fresh(like)
-        self.constants[name] = np.ascontiguousarray(data)
+        self.constants[name] = np.array(data, order="C")
         return name
 
     def whole(self, *numbers: int) -> str:

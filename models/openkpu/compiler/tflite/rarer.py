@@ -34,7 +34,8 @@ def tflite_prelu(r: TfliteReader, op: RawOperator) -> None:
         raise r.refuse(f"alpha {raw.shape}, expected one slope, or one for each of {channels}")
     steps = raw.values.astype(np.int64).reshape(-1) - int(raw.zero[0])
     slopes = np.broadcast_to(steps * float(raw.scale[0]), channels).copy()
-    r.node(Prelu, [x], y, slopes=slopes, axis=1 if rank == 4 else rank - 1)
+    axis = 1 if rank == 4 else rank - 1
+    r.node(Prelu, [x], y, slopes=slopes, axis=axis, step=float(raw.scale[0]))
 
 
 def transpose_conv(
@@ -95,6 +96,19 @@ def resize(r: TfliteReader, op: RawOperator) -> None:
     r.node(Move, [x], y, how="take", places=places)
 
 
+def tile(r: TfliteReader, op: RawOperator) -> None:
+    """A tensor several times along its axes, as Keras' UpSampling2D repeats pixels."""
+    x, shape = r.input(op, 0), r.raw(op, 0).shape
+    times = r.integers(op, 1, "multiples")
+    if len(times) != len(shape) or min(times, default=1) < 1:
+        raise r.refuse(f"multiples {times}, expected {len(shape)} of 1 or more")
+    y = r.output(op)
+    if len(shape) == 4:
+        times = [times[a] for a in TO_NCHW]
+    places = tuple(tuple(range(n)) * m for n, m in zip(x.shape, times, strict=True))
+    r.node(Move, [x], y, how="take", places=places)
+
+
 def depth_to_space(r: TfliteReader, op: RawOperator) -> None:
     """Channels (line, column, channel) become pixels."""
     x, y, b = r.input(op, 0), r.output(op), int(_options(r, op).BlockSize())
@@ -147,6 +161,7 @@ def batch_matmul(r: TfliteReader, op: RawOperator) -> None:
 HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "PRELU": tflite_prelu,
     "RESIZE_NEAREST_NEIGHBOR": resize,
+    "TILE": tile,
     "DEPTH_TO_SPACE": depth_to_space,
     "SPACE_TO_DEPTH": space_to_depth,
     "BATCH_MATMUL": batch_matmul,

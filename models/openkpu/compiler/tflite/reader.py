@@ -115,7 +115,7 @@ class TfliteReader(Operands):
                 raise self.refuse(f"tensor {raw.name!r} has a NaN or an infinity")
             tensor = self._make(raw, nchw(raw.shape), self.graph.fresh_or(raw.name))
             data = raw.data.transpose(TO_NCHW) if raw.data.ndim == 4 else raw.data
-            tensor.data = np.ascontiguousarray(data)
+            tensor.data = np.array(data, order="C")  # of rank 0 as well
             self.names[number] = self.graph.add_tensor(tensor).name
         return self.graph.tensors[self.names[number]]
 

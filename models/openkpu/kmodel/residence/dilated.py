@@ -117,7 +117,7 @@ def _argument(arg: LayerArg, split: _Split, source: Layout, target: Layout) -> L
         wb_row_switch_addr=target.row_len,
         wb_channel_switch_addr=target.channel_rows,
         wb_group=target.groups,
-        channel_byte_num=h * w,
+        channel_byte_num=min(h * w, 1 << 16),
         dma_total_byte=arg.o_ch_num * h * w,
     )
 

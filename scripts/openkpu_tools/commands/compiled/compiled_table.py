@@ -15,6 +15,7 @@ from openkpu.layer.layout import map_bytes
 from openkpu.network.network import Network
 from openkpu.prediction.cycles_model import predict_network
 from openkpu.prediction.roofline import layer_cycles
+from openkpu.terminal import printable
 
 
 @dataclasses.dataclass
@@ -86,8 +87,8 @@ def node_lines(program: Program, config: Config) -> Iterator[str]:
     hosts = sum(line.runs == "host" for line in found)
     total = sum(predict_network(config, p.network).cycles for p in parts)
     yield (
-        f"{program.graph.name}: {len(found)} nodes, {program.layers} layers in {len(parts)} task"
-        f" list{'s' * (len(parts) > 1)}, {hosts} nodes on the host"
+        f"{printable(program.graph.name)}: {len(found)} nodes, {program.layers} layers"
+        f" in {len(parts)} task list{'s' * (len(parts) > 1)}, {hosts} nodes on the host"
     )
     if program.graph.batch > 1:
         yield f"its batch of {program.graph.batch} runs as one inference after another"

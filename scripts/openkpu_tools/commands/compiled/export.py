@@ -11,6 +11,7 @@ from pathlib import Path
 from openkpu import configs
 from openkpu.export import source, texts
 from openkpu.export.image import Image, alignment, image
+from openkpu.terminal import printable
 from openkpu_tools import registry
 from openkpu_tools.command import UsageError, check_outputs, option, writing
 
@@ -75,8 +76,8 @@ def lines(made: Image) -> list[str]:
         what = "output" if tensor.output else "input "
         shape = "x".join(map(str, tensor.shape))
         found.append(
-            f"{what}  {made.base + tensor.offset:#010x}: {tensor.name}, {tensor.dtype} {shape},"
-            f" {tensor.size} bytes"
+            f"{what}  {made.base + tensor.offset:#010x}: {printable(tensor.name)},"
+            f" {tensor.dtype} {shape}, {tensor.size} bytes"
             + (", by the image's table" if tensor.places is not None else "")
         )
     if made.before:

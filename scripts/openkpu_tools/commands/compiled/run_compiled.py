@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu import files
 from openkpu.compiler import data, pictures
 from openkpu.compiler import run as execute
 from openkpu.compiler.data import Values
@@ -21,6 +22,7 @@ from openkpu.compiler.program import DevicePart, Program
 from openkpu.compiler.source import read_model_program
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
+from openkpu.terminal import printable
 from openkpu_tb import seeds
 from openkpu_tools import report
 from openkpu_tools.command import writing
@@ -171,16 +173,14 @@ def inputs_of(args: argparse.Namespace, program: Program) -> tuple[list[Values],
 
 def describe(tensor: Any, value: npt.NDArray, labels: Sequence[str] = ()) -> str:
     """The largest classes of a vector, or the range of an output."""
-    real = data.real(tensor, value)
+    real, name = data.real(tensor, value), printable(tensor.name)
     flat = np.reshape(real, -1)
     if 2 <= flat.size <= 1024 and flat.size == np.shape(value)[-1]:
         order = np.argsort(-flat, kind="stable")[:TOP]
         names = [labels[i] if i < len(labels) else str(i) for i in order]
         found = (f"{n}: {flat[i]:.4g}" for n, i in zip(names, order, strict=True))
-        return f"{tensor.name}: " + ", ".join(found)
-    return (
-        f"{tensor.name}: {tensor.dtype}{np.shape(value)} from {flat.min():.4g} to {flat.max():.4g}"
-    )
+        return f"{name}: " + ", ".join(found)
+    return f"{name}: {tensor.dtype}{np.shape(value)} from {flat.min():.4g} to {flat.max():.4g}"
 
 
 def last_names(program: Program) -> list[str]:
@@ -203,15 +203,16 @@ def write(
     """Results in the model's own types and shapes, inferences along the first axis; with RAW the
     device's bytes instead."""
     arrays = {}
+    names = data.array_names(raw[0] if args.raw else [t.name for t in program.outputs])
     for name in raw[0] if args.raw else ():
-        arrays[data.array_name(name)] = np.stack([one[name] for one in raw])
+        arrays[names[name]] = np.stack([one[name] for one in raw])
     for i, tensor in enumerate(() if args.raw else program.outputs):
         each = [data.result(tensor, one[i]) for one in results]
         batched = each[0].ndim > 0 and each[0].shape[0] == 1
-        arrays[data.array_name(tensor.name)] = np.concatenate(each) if batched else np.stack(each)
+        arrays[names[tensor.name]] = np.concatenate(each) if batched else np.stack(each)
     with writing(args.output) as stream:
         if Path(args.output).suffix.lower() == ".npz":
-            np.savez(stream, **arrays)
+            files.save_arrays(stream, arrays)
         else:
             np.save(stream, next(iter(arrays.values())))
     print(f"results: {args.output}")
