@@ -24,7 +24,9 @@ from openkpu.writers.flat import FlatTensor
 from openkpu.writers.tflite_model import TfliteModel
 
 ort = pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
-lite = pytest.importorskip("ai_edge_litert.interpreter", reason="make setup GROUPS=test: LiteRT")
+lite = pytest.importorskip(
+    "ai_edge_litert.interpreter", reason="make setup GROUPS=test brings LiteRT"
+)
 Q = Quant(0.05, 3)
 Make = Callable[[TfliteModel, Value], Value]
 

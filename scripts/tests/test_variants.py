@@ -12,7 +12,8 @@ from openkpu import configs
 from openkpu_tools import command, families
 from openkpu_tools.flows import eda, fpga, silicon_record, synth
 from openkpu_tools.variants import BESIDE, KEYS, Variant, variant
-from scripts.tests.test_docs import DOCS, ILLEGAL, LEGAL, header, section, table
+from scripts.tests.test_docs import DOCS, header, section, table
+from scripts.tests.test_parameters import ILLEGAL, LEGAL
 
 pytestmark = pytest.mark.fixed  # the same with every seed
 
