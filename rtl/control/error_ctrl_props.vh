@@ -75,8 +75,8 @@
   always @(posedge clk) begin
     if (!rst) begin
       //: layer_runner flushes after an error, and at the end of a run with prefetched data.
-      if (f_ended || (f_over && (f_seen_next || f_seen_list || late || list_failed || refused))) flush_follows :
-          assume (flush);
+      if (f_ended || (f_over && (f_seen_next || f_seen_list || late || list_failed || refused)))
+        flush_follows : assume (flush);
       //: A run starts while none is active, nothing is in flight and no refusal is pending.
       if (start) start_when_free : assume (!f_run && !flush && !f_over && !bus_err && !dec_err && !list_changed &&
           !refused && !inf_over && !stuck);

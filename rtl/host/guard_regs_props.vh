@@ -52,10 +52,10 @@
       //: The rows in use lie in the AI RAM.
       rows_exist : assert (spare[`SPARE_ROWS] == 0 || spare[`SPARE_FIRST] + spare[`SPARE_ROWS] <= SPARE_MOST);
       //: (invariant) The decode matches the address of the previous cycle.
-      decode :
-          assert ({hit, at_spare, at_watchdog, at_lock, at_write_last, at_write_first, at_read_last, at_read_first} == {
-          f_at >= `REG_AI_READ_FIRST && f_at <= `REG_AI_SPARE_ROWS, f_at == `REG_AI_SPARE_ROWS, f_at ==
-              `REG_AI_WATCHDOG, f_at == `REG_AI_LOCK,
+      decode : assert (
+          {hit, at_spare, at_watchdog, at_lock, at_write_last, at_write_first, at_read_last, at_read_first} == {
+          f_at >= `REG_AI_READ_FIRST && f_at <= `REG_AI_SPARE_ROWS,
+          f_at == `REG_AI_SPARE_ROWS, f_at == `REG_AI_WATCHDOG, f_at == `REG_AI_LOCK,
           f_at == `REG_AI_WRITE_LAST, f_at == `REG_AI_WRITE_FIRST, f_at == `REG_AI_READ_LAST,
           f_at == `REG_AI_READ_FIRST});
       //: (invariant) The lock matches the model.

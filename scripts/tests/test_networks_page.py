@@ -182,7 +182,7 @@ def test_files_that_are_none(
         arrays = dict(data)
     change(arrays)
     path = tmp_path / "bad.npz"
-    save_arrays(path, arrays)
+    np.savez(path, **arrays)
     with pytest.raises(NetworkError) as caught:
         Network.load(path)
     text = str(caught.value)

@@ -202,7 +202,7 @@ def prelu(w: Writer, op: RawOperator) -> None:
     w.put(op, w.emit("PRelu", [w.input(op, 0), w.const(slopes.reshape(spread), "slopes")]))
 
 
-def gelu(w: Writer, op: RawOperator) -> None:
+def _gelu(w: Writer, op: RawOperator) -> None:
     """As the product that ONNX had before it had a Gelu, or with a tanh."""
     x = w.input(op, 0)
     if options(w, op).Approximate():
@@ -270,7 +270,7 @@ HANDLERS: dict[str, Handler] = {
     "TANH": unary("Tanh"),
     "HARD_SWISH": unary("HardSwish"),
     "ELU": unary("Elu"),
-    "GELU": gelu,
+    "GELU": _gelu,
     "EXP": unary("Exp"),
     "ABS": unary("Abs"),
     "NEG": unary("Neg"),

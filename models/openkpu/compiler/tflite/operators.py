@@ -319,7 +319,7 @@ def leaky_relu(r: TfliteReader, op: RawOperator) -> None:
     unary("leaky relu", lambda op: functions.leaky(alpha))(r, op)
 
 
-def gelu(op: RawOperator) -> functions.Real:
+def _gelu(op: RawOperator) -> functions.Real:
     """Exact, or with a tanh."""
     near = op.options is not None and op.options.Approximate()
     return functions.gelu_tanh if near else functions.gelu
@@ -347,7 +347,7 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "HARD_SWISH": unary("hard-swish", lambda op: functions.hard_swish),
     "ELU": unary("elu", lambda op: functions.elu()),
     "EXP": unary("exp", lambda op: functions.exp),
-    "GELU": unary("gelu", gelu),
+    "GELU": unary("gelu", _gelu),
     "ABS": unary("absolute value", lambda op: abs),
     "NEG": unary("negative", lambda op: lambda r: -r),
     "SQUARE": unary("square", lambda op: lambda r: r * r),
