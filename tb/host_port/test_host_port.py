@@ -111,7 +111,10 @@ async def causes(bench: Bench, dut) -> None:
         if turn % 2:  # a list run begins
             await bench.write(R.AI_CNN_MODE, 1)
             await bench.write(R.AI_LIST_LEN, 1)
-        await bench.write(R.AI_CTRL, 1 if turn % 2 else 2)
+        # the read is in the data phase in the cycle behind the write
+        behind = Transfer(R.PERF_INFERENCES if turn < 2 else R.PERF_TOTAL)
+        await bench.host.run([Transfer(R.AI_CTRL, True, data=1 if turn % 2 else 2), behind])
+        assert (behind.resp, behind.data) == (OKAY, 0), f"of the former run, turn {turn}"
         await ClockCycles(dut.clk, 4)
         bench.count = dict.fromkeys(NAMES, 0)
         assert not any((await bench.counters()).values()), f"not cleared, turn {turn}"

@@ -111,11 +111,11 @@ def needed(module: str, files: dict[str, Path]) -> list[Path]:
 def files_of(module: str) -> list[Path]:
     """All files of a proof: modules, the headers that they include, properties."""
     files = sources()
-    found = [*needed(module, files), beside(module, files)]
-    names = {name for path in found for name in re.findall(INCLUDE, path.read_text(), re.M)}
+    modules, own = needed(module, files), beside(module, files)
+    included = {n for path in [*modules, own] for n in re.findall(INCLUDE, path.read_text(), re.M)}
     headers = sorted((ROOT / "rtl").rglob("*.vh"))
-    shared = [path for path in headers if path.name in names and path not in found]
-    return [*found[:-1], *[p for p in shared if not p.stem.endswith("_props")], found[-1]]
+    shared = [p for p in headers if p.name in included and not p.stem.endswith("_props")]
+    return [*modules, *shared, own]
 
 
 def proof_digest(proof: Proof) -> str:
