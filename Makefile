@@ -2,20 +2,28 @@
 # Every target is a command of scripts/openkpu_tools/registry.py, and make knows no more of it: it passes on the
 # variables that the user has typed. `make help` lists the targets, docs/command-line.md their variables.
 
-# Their names, without make's own; names with a dot are this file's.
-.names := $(filter-out -*-% MAKEFLAGS MAKEOVERRIDES,$(.VARIABLES))
-.given := $(foreach .v,$(.names),$(if $(filter command,$(origin $(.v))),$(.v)))
+# Their names, without make's own.
+override .given := $(foreach .v,$(filter-out -*-% MAKEFLAGS MAKEOVERRIDES,$(.VARIABLES)),$(if \
+  $(filter command,$(origin $(.v))),$(.v)))
+# Names with a dot are this file's or make's: with one of them something else would run.
+.refused := $(filter .% MAKEFILE_LIST PATH SHELL,$(.given) $(if $(filter command,$(origin .v)),.v))
+$(if $(.refused),$(error unknown variable $(firstword $(.refused)), 'make help' lists those there are))
 # Neither make nor a shell expands a value: from here on it is the text that was typed, and reaches commands by the
 # environment.
 $(foreach .v,$(.given),$(eval override export $(.v) := $$(value $(.v))))
 override export OPENKPU_GIVEN := $(strip $(.given))
 override export OPENKPU_GOALS := $(MAKECMDGOALS)
-.run := exec '$(subst ','\'',$(dir $(lastword $(MAKEFILE_LIST))))scripts/make.sh'
+
+# This file may lie in a folder whose name has a space.
+.space := $(subst ,, )
+.self := $(wildcard $(subst $(.space),\ ,$(MAKEFILE_LIST)))
+.self := $(or $(.self),$(lastword $(MAKEFILE_LIST)))
+.run := exec "$$(dirname -- '$(subst ','\'',$(.self))')/scripts/make.sh"
 
 .SUFFIXES:
 .DEFAULT_GOAL := help
 .PHONY: FORCE
-FORCE $(MAKEFILE_LIST): ;
+FORCE $(if $(findstring $(.space),$(.self)),$(subst $(.space),\ ,$(.self)),$(MAKEFILE_LIST)): ;
 # a pattern has no default goal
 help: FORCE
 	@$(.run) help

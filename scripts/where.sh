@@ -18,8 +18,8 @@ fi
 # a caller's Python is not this one, and its optimization would leave out assertions, which benches are made of
 unset PYTHONHOME PYTHONOPTIMIZE PYTHONINSPECT PYTHONPLATLIBDIR
 
-# the roots of pyproject.toml; a test compares
-PYTHONPATH=$root:$root/models:$root/tb:$root/scripts${PYTHONPATH:+:$PYTHONPATH}
+# the roots of pyproject.toml and nothing of the caller's, whose modules would be imported; a test compares
+PYTHONPATH=$root:$root/models:$root/tb:$root/scripts
 
 # Nothing starts whose output nobody can see, and no file gets the output's number.
 open_output() {

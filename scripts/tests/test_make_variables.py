@@ -159,6 +159,20 @@ def test_names_beside_makes_own(name: str) -> None:
     assert f"unknown variable {name}, " in refused(make("configs", "--", f"{name}=MODEL"))
 
 
+@pytest.mark.parametrize(
+    "word",
+    [".given=CONFIG", ".refused=", ".run=echo x", ".run=$$(.run)", ".v=1", ".self=/x", "SHELL=/bin/true",
+     "PATH=/none", "MAKEFILE_LIST=", ".SHELLFLAGS=-x", ".RECIPEPREFIX=x", ".VARIABLES=CONFIG"],
+)  # fmt: skip
+def test_names_that_rule_make(word: str) -> None:
+    """With one of these make would run something else: it is refused before anything runs."""
+    found = make("configs", word)
+    name = word.partition("=")[0]
+    assert found.returncode == 2 and not found.stdout
+    said = f"Makefile:[0-9]+: [*]{{3}} unknown variable {re.escape(name)}, 'make help' lists those"
+    assert re.match(said, found.stderr), found.stderr
+
+
 def test_a_target_is_text(tmp_path: Path) -> None:
     """No shell sees a target."""
     mark = tmp_path / "mark"
@@ -171,6 +185,16 @@ def test_makefile_from_another_folder(tmp_path: Path) -> None:
     found = ran("make", "-f", ROOT / "Makefile", "configs", cwd=tmp_path)
     assert found.returncode == 0, found.stderr
     assert found.stdout == make("configs").stdout
+
+
+def test_checkout_in_a_folder_with_spaces(tmp_path: Path) -> None:
+    """make splits its own list of files at each of them."""
+    folder = tmp_path / "a  b 'c"
+    folder.symlink_to(ROOT)
+    expected = make("configs").stdout
+    for words in (["-f", folder / "Makefile"], ["-C", folder]):
+        found = ran("make", "--no-print-directory", *words, "configs", cwd=tmp_path)
+        assert found.returncode == 0 and found.stdout == expected, found.stderr
 
 
 def test_a_python_that_is_none() -> None:

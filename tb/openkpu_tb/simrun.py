@@ -290,10 +290,9 @@ def run_bench(
             test_args += ["--trace-file", str(waves), "--trace"] if waves else []
         elif waves:
             extra += [f"+dumpfile_path={waves}"]
-        path = os.pathsep.join(filter(None, [python_path(), os.environ.get("PYTHONPATH")]))
         began = time.monotonic()
         try:
-            with _quiet(), _environment(PYTHONPATH=path):
+            with _quiet(), _environment(PYTHONPATH=python_path()):
                 watchdog.watched(get_runner(sim), watchdog.seconds()).test(
                     hdl_toplevel=top,
                     hdl_toplevel_lang="verilog",
