@@ -53,8 +53,8 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Models, pictures, networks, maps and matrices; who writes works on a copy."""
     from PIL import Image
 
-    from models.tests import exported
-    from models.tests.test_kmodel_containers import CONTAINERS, X
+    from models.tests.kmodel.test_kmodel_containers import CONTAINERS, X
+    from models.tests.quantised import exported
 
     place = tmp_path_factory.mktemp("samples")
     (place / "m.kmodel").write_bytes(CONTAINERS["v3"])

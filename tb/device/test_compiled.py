@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.tests.attention_graph import attention
-from models.tests.compiled_graphs import Maker, compiled
-from models.tests.wide_graphs import mixed, parted
+from models.tests.compiler.attention_graph import attention
+from models.tests.compiler.compiled_graphs import Maker, compiled
+from models.tests.quantised.wide_graphs import mixed, parted
 from openkpu import configs
 from openkpu.compiler import run
 from openkpu.compiler.form import reference

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.tests.test_kmodel_containers import CONTAINERS, X
+from models.tests.kmodel.test_kmodel_containers import CONTAINERS, X
 from openkpu import configs, digits
 from openkpu_tb.claims import run_claims
 from openkpu_tb.device import cycles

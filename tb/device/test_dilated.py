@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.tests.compiled_graphs import Maker
+from models.tests.compiler.compiled_graphs import Maker
 from openkpu import configs
 from openkpu.compiler import build
 from openkpu.compiler.form.graph import Graph

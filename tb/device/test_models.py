@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.tests.test_kmodel_containers import CONTAINERS, LAYERS, X
+from models.tests.kmodel.test_kmodel_containers import CONTAINERS, LAYERS, X
 from openkpu import configs
 from openkpu.arithmetic.activation import ROUNDINGS
 from openkpu.kmodel import loads_functions, loads_kmodel, run_kmodel

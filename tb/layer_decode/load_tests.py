@@ -7,6 +7,7 @@ import random
 
 from cocotb.triggers import RisingEdge
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import ERROR_CODES, LayerArg
 from openkpu.layer.layout import ROW_BYTES
 from openkpu_tb.core.block_bench import block_test
@@ -56,7 +57,7 @@ async def vectors(bench: Bench, dut) -> None:
         arg = LayerArg.make(c, h, w, 1, kernel=1).replace(fc=1, pool_type=0, o_row_wid=1)
         arg = arg.replace(o_col_high=1, image_src_addr=1, image_dst_addr=0, load_time=1)
         arg = arg.replace(para_size=min(c * h * w, (1 << 17) - 1), arg_add=-1 - c)
-        rows = -(-c // arg.in_layout.groups) * h * -(-w // ROW_BYTES)
+        rows = ceil_div(c, arg.in_layout.groups) * h * ceil_div(w, ROW_BYTES)
         got = await decoded(dut, arg)
         if rows + 1 > bench.sizes.ram_rows:
             assert got == ERROR_CODES["BAD_ADDR"], f"{c} x {h} x {w}: {got}"
@@ -78,7 +79,7 @@ async def constant_terms(bench: Bench, dut) -> None:
             last = min(4095, bench.sizes.ram_rows - 1)
             arg = LayerArg.make(c, 1, 1, 1, kernel=1).replace(arg_add=add, image_dst_addr=last)
             got = await decoded(dut, arg)
-            if -(-c // 9) > bench.sizes.wbuf_rows:
+            if ceil_div(c, 9) > bench.sizes.wbuf_rows:
                 assert got == ERROR_CODES["BAD_WEIGHTS"], f"{c} channels: {got}"
             else:
                 assert isinstance(got, dict), f"{c} channels: code {got}"

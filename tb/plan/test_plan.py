@@ -12,7 +12,7 @@ from openkpu_tb.results import RunResult
 pytestmark = pytest.mark.fixed  # the same with every seed
 
 TEXT = plan.PLAN.read_text(encoding="utf-8")
-FORMULA = '"models/tests/test_vectors.py", "models/tests/test_ranges.py"'  # its first tests
+FORMULA = '"models/tests/layer/test_vectors.py", "models/tests/layer/test_ranges.py"'
 XML = """<testsuites><testsuite>
 <testcase name="good" classname="tb.fifo.test_fifo"/>
 <testcase name="bad" classname="tb.fifo.test_fifo"><failure message="no"/></testcase>

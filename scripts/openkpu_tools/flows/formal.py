@@ -151,7 +151,7 @@ def solve(proof: Proof, task: Task, folder: Path, files: list[Path]) -> tuple[st
     return said, sum(float(seconds) for seconds in CPU.findall(said))
 
 
-def judged(proof: Proof, task: Task, log: str, seconds: float) -> list[Verdict]:
+def proof_verdicts(proof: Proof, task: Task, log: str, seconds: float) -> list[Verdict]:
     """The verdict on each property of a task."""
     mode = task.mode
     ended = DONE.search(log)
@@ -255,7 +255,7 @@ def prove(proof: Proof, fault: Fault | None = None, modes: tuple[str, ...] = ())
             if modes and task.mode not in modes:
                 continue
             log, seconds = solve(proof, task, folder, files)
-            verdicts = judged(proof, task, log, seconds)
+            verdicts = proof_verdicts(proof, task, log, seconds)
             if not fault and any(v.state == "failed" for v in verdicts):
                 keep(folder / task.name / "engine_0", proof.module)
             unproven = [v.name for v in found if v.name in task.assumed and not v.good]

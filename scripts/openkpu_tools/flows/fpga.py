@@ -180,7 +180,7 @@ def counted(device: Variant, family: Family, netlist: dict) -> dict[str, Any]:
     }
 
 
-def measure(device: Variant, target: Target, seed: int, folder: Path, end: str) -> dict:
+def measure_fpga(device: Variant, target: Target, seed: int, folder: Path, end: str) -> dict:
     """Figures of a device: cells by box; unless ``end`` is "mapped", those of `placed`.
 
     ToolError, before anything is placed, where the part is too small.
@@ -233,7 +233,7 @@ def placed(target: Target, seed: int, folder: Path, route: bool = True) -> dict:
     }
 
 
-def markdown(found: dict) -> str:
+def fpga_page(found: dict) -> str:
     """The figures as a page."""
     family = FAMILIES[found["family"]]
     mhz, sites, gops, each = "not placed", "not placed", "", ""
@@ -396,7 +396,7 @@ def main(argv: list[str] | None = None) -> int:
     stem = device.stem if target.family == "ecp5" else f"{device.stem}_{target.family}"
     try:
         found = silicon_record.measured(
-            "fpga", stem, lambda folder: measure(device, target, seed, folder, end), markdown
+            "fpga", stem, lambda folder: measure_fpga(device, target, seed, folder, end), fpga_page
         )
     except eda.ToolError as error:
         print(f"FAIL {error}")

@@ -63,7 +63,7 @@ def chosen(
     return picked
 
 
-def judged(
+def mutant_verdicts(
     judge: mutate_run.Judge, equivalent: dict[Mutation, str], last: str, jobs: int
 ) -> list[MutantVerdict]:
     """The verdict on every mutant, printed as it comes; UsageError for a wrong equivalent."""
@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     began, whole = time.monotonic(), False
     try:
         with judge.working(builds() / "mutants", args.jobs):
-            verdicts = judged(judge, equivalent, args.level, args.jobs)
+            verdicts = mutant_verdicts(judge, equivalent, args.level, args.jobs)
         whole = args.module is None and args.kind == "logic" and args.level == LEVELS[-1]
     finally:
         if args.record:

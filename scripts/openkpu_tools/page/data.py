@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import digits
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import Config
 from openkpu.export import source
 from openkpu.layer import airam
@@ -44,7 +45,7 @@ def page_data(config: Config) -> dict[str, Any]:
         "labels": "".join(map(str, test.labels)),
         "scale": digits.PIXEL_SCALE,
         "probe": _places(trace.FIELDS),
-        "row_words": -(-sum(trace.FIELDS.values()) // 32),
+        "row_words": ceil_div(sum(trace.FIELDS.values()), 32),
         "units": trace.UNITS,
         "counters": COUNTERS,
         "registers": {str(offset): name for name, offset in OFFSETS.items()},

@@ -52,7 +52,7 @@ def workers(jobs: int) -> tuple[str, ...]:
 def pytest(choice: str, jobs: int, *more: str) -> tuple[str, ...]:
     """Tests of the device on Verilator whose names match, the longest first."""
     files = [path for place in PLACES for path in (ROOT / place).rglob("test_*.py")]
-    files.append(ROOT / "scripts/tests/test_model_command.py")
+    files.append(ROOT / "scripts/tests/commands/test_model_command.py")
     found = sorted(str(f.relative_to(ROOT)) for f in files)
     found.sort(key=lambda name: Path(name).name not in LONGEST)
     # predictions simulate nothing

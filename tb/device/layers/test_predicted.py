@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.tests.test_kmodel_containers import CONTAINERS
+from models.tests.kmodel.test_kmodel_containers import CONTAINERS
 from openkpu import configs, digits
 from openkpu.checkout import ROOT
 from openkpu.configs import Config

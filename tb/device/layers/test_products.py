@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.tests import published_product
+from models.tests.network import published_product
 from openkpu import configs
 from openkpu.arithmetic import fp16
 from openkpu.generators.generate import random_layer

@@ -10,6 +10,7 @@ import numpy as np
 from cocotb.triggers import FallingEdge
 
 from openkpu import digits
+from openkpu.arithmetic.integers import ceil_div
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.device.device import Device
 from openkpu_tb.device.inference_stream import finish_stream, golden_results, prepare_stream
@@ -24,7 +25,7 @@ class Recorder:
         box = tb.dut.u_core
         for name in job["instance"].split("."):
             box = getattr(box, name)
-        self.ports = [(getattr(box, name), -(-width // 32)) for name, width in job["ports"]]
+        self.ports = [(getattr(box, name), ceil_div(width, 32)) for name, width in job["ports"]]
         self.clk = tb.clk
         self.rows: list[bytes] = []
         self.path = Path(job["file"])

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.form import functions
 from openkpu.compiler.form.check import check_graph
 from openkpu.compiler.form.graph import (
@@ -141,7 +142,7 @@ class Drawing:
         pads = [0, 0, 0, 0]
         for i, (n, s, k) in enumerate(zip(x.size, stride, spans, strict=True)):
             if how == "same":
-                total = max((-(-n // s) - 1) * s + k - n, 0)
+                total = max((ceil_div(n, s) - 1) * s + k - n, 0)
                 pads[i], pads[i + 2] = total // 2, total - total // 2
             elif how == "any":
                 pads[i], pads[i + 2] = choose.number(0, k // 2), choose.number(0, k // 2 + 1)

@@ -114,7 +114,7 @@ def timing(folder: Path) -> list[dict]:
     return asic_timing.timing_paths(said)[:PATHS]
 
 
-def measure(device: Variant, folder: Path) -> dict:
+def measure_asic(device: Variant, folder: Path) -> dict:
     """Figures of a device: boxes, clock, worst paths."""
     synthesized = synthesize(device, folder)
     modules = asic_netlist.renamed(synthesized)
@@ -154,7 +154,7 @@ def measure(device: Variant, folder: Path) -> dict:
     }
 
 
-def markdown(found: dict) -> str:
+def asic_page(found: dict) -> str:
     """The figures as a page."""
     gops = 2 * found["macs"] * found["mhz"] / 1000
     counted = ("gates", "flip-flops", "memory bits")
@@ -223,7 +223,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f"{device.title} in standard cells ...", flush=True)
     try:
         found = silicon_record.measured(
-            "asic", device.stem, functools.partial(measure, device), markdown
+            "asic", device.stem, functools.partial(measure_asic, device), asic_page
         )
     except eda.ToolError as error:
         print(f"FAIL {error}")

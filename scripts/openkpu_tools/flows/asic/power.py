@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from openkpu import configs
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.checkout import ROOT
 from openkpu_tb import simrun, verilated
 from openkpu_tb.runs import launch
@@ -145,10 +146,10 @@ def replayed(
     for kind, direction in (("IN", "input"), ("OUT", "output")):
         for name, port in box["ports"].items():
             if port["direction"] == direction and name != "clk":
-                count = -(-len(port["bits"]) // 32)
+                count = ceil_div(len(port["bits"]), 32)
                 lines.append(f"{kind}({name}, {count})")
                 words += count
-    lines += [f"NET(nets_{i}, {-(-len(group) // 32)})" for i, group in enumerate(groups)]
+    lines += [f"NET(nets_{i}, {ceil_div(len(group), 32)})" for i, group in enumerate(groups)]
     (folder / "ports.h").write_text("\n".join(lines) + "\n")
     sources = [
         folder / "replayed.v",
@@ -254,7 +255,7 @@ def recorded_ports(
     return json.loads((folder / "recorded.json").read_text())
 
 
-def measure(config: configs.Config, images: int, folder: Path) -> dict:
+def measure_power(config: configs.Config, images: int, folder: Path) -> dict:
     """Energy of an inference and of a multiplication, of each variant and box."""
     variants: dict[str, dict[str, dict[str, dict]]] = {}
     for variant, gate in VARIANTS.items():
@@ -316,7 +317,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f"{config.name}: array and lanes in standard cells ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="power_", dir=simrun.builds()) as tmp:
         try:
-            found = measure(config, args.images, Path(tmp))
+            found = measure_power(config, args.images, Path(tmp))
         except (eda.ToolError, simrun.SimError) as error:
             print(f"FAIL {error}")
             return 1

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rarer operators of TFLite, of bytes and of floats, beside LiteRT; constants of rank 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.tests.quantised.test_float_tflite import floating
+from openkpu import configs
+from openkpu.compiler import build, okpu, run
+from openkpu.compiler.calibration import prepare, quantise
+from openkpu.compiler.errors import CompileError
+from openkpu.compiler.form import reference
+from openkpu.compiler.onnx import translate
+from openkpu.compiler.tflite import float_form
+from openkpu.compiler.tflite import translate as tflite
+from openkpu.judges import Judgement
+from openkpu.writers import Quant, Value, Weights
+from openkpu.writers.flat import FlatTensor
+from openkpu.writers.tflite_model import TfliteModel
+
+ort = pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
+lite = pytest.importorskip(
+    "ai_edge_litert.interpreter", reason="make setup GROUPS=test brings LiteRT"
+)
+Q = Quant(0.05, 3)
+Make = Callable[[TfliteModel, Value], Value]
+
+
+def transposed(kernel: int, stride: int, same: bool) -> Make:
+    def make(m: TfliteModel, x: Value) -> Value:
+        rng, (_, c, h, w) = np.random.default_rng(3), x.shape
+        data = rng.integers(-127, 128, (4, kernel, kernel, c)).astype(np.int8)
+        more = 0 if same else max(kernel - stride, 0)
+        size = h * stride + more, w * stride + more
+        scales = rng.uniform(0.003, 0.005, 4).astype(np.float32)
+        weights = m.add_tensor(
+            FlatTensor("w", data.shape, data.dtype, data, scales.tolist(), [0] * 4, 0)
+        )
+        y = m.value((1, 4, *size), Quant(0.2, -4))
+        m.op(
+            "TRANSPOSE_CONV",
+            [m.integers([1, *size, 4]), weights, x],
+            [y],
+            "TransposeConvOptions",
+            padding=0 if same else 1,
+            strideH=stride,
+            strideW=stride,
+        )
+        return y
+
+    return make
+
+
+def blocks(kind: str) -> Make:
+    def make(m: TfliteModel, x: Value) -> Value:
+        _, c, h, w = x.shape
+        deep = kind == "DEPTH_TO_SPACE"
+        shape = (1, c // 4, 2 * h, 2 * w) if deep else (1, 4 * c, h // 2, w // 2)
+        y = m.value(shape, Q)
+        options = "DepthToSpaceOptions" if deep else "SpaceToDepthOptions"
+        m.op(kind, [x], [y], options, blockSize=2)
+        return y
+
+    return make
+
+
+def tiled(*times: int) -> Make:
+    """``times`` in the model's order of axes."""
+
+    def make(m: TfliteModel, x: Value) -> Value:
+        n, h, w, c = times
+        y = m.value([a * b for a, b in zip(x.shape, (n, c, h, w), strict=True)], Q)
+        m.op("TILE", [x, m.integers(times)], [y], "TileOptions")
+        return y
+
+    return make
+
+
+def repeated(m: TfliteModel, x: Value) -> Value:
+    """Lines twice, as Keras 3 writes UpSampling2D: an axis of its own is tiled."""
+    _, c, h, w = x.shape
+    apart = m.value((1, h, 1, w, c), Q)
+    m.op("RESHAPE", [x, m.integers([1, h, 1, w, c])], [apart], "ReshapeOptions")
+    twice = m.value((1, h, 2, w, c), Q)
+    m.op("TILE", [apart, m.integers([1, 1, 2, 1, 1])], [twice], "TileOptions")
+    y = m.value((1, c, 2 * h, w), Q)
+    m.op("RESHAPE", [twice, m.integers([1, 2 * h, w, c])], [y], "ReshapeOptions")
+    return y
+
+
+def resized(align: bool, half: bool) -> Make:
+    def make(m: TfliteModel, x: Value) -> Value:
+        y = m.value((1, x.shape[1], 11, 7), Q)
+        size = m.integers([11, 7])
+        how = {"alignCorners": align, "halfPixelCenters": half}
+        options = "ResizeNearestNeighborOptions"
+        m.op("RESIZE_NEAREST_NEIGHBOR", [x, size], [y], options, "", **how)
+        return y
+
+    return make
+
+
+def gelu(approximate: bool) -> Make:
+    def make(m: TfliteModel, x: Value) -> Value:
+        y = m.value(x.shape, Quant(0.04, -110))
+        m.op("GELU", [x], [y], "GeluOptions", approximate=approximate)
+        return y
+
+    return make
+
+
+def product(turned: bool) -> Make:
+    """Each of 8 channels by itself turned around; both operands are computed."""
+
+    def make(m: TfliteModel, x: Value) -> Value:
+        _, c, h, w = x.shape
+        rows = m.reshape(x, (1, h * w, c))
+        if turned:
+            y = m.value((1, h * w, h * w), Quant(1.5, 5))
+            m.op("BATCH_MATMUL", [rows, rows], [y], "BatchMatMulOptions", adjY=True)
+        else:
+            y = m.value((1, c, c), Quant(2.5, 5))
+            m.op("BATCH_MATMUL", [rows, rows], [y], "BatchMatMulOptions", adjX=True)
+        return y
+
+    return make
+
+
+CASES: dict[str, Make] = {
+    "transposed 3x3 by 2": transposed(3, 2, True),
+    "transposed 3x3 by 2, valid": transposed(3, 2, False),
+    "transposed 2x2 by 2": transposed(2, 2, True),
+    "transposed 2x2 by 3": transposed(2, 3, True),
+    "depth to space": blocks("DEPTH_TO_SPACE"),
+    "space to depth": blocks("SPACE_TO_DEPTH"),
+    "tiled": tiled(1, 2, 1, 3),
+    "repeated": repeated,
+    "resized": resized(False, False),
+    "resized, corners": resized(True, False),
+    "resized, half": resized(False, True),
+    "gelu": gelu(False),
+    "gelu with tanh": gelu(True),
+    "product": product(False),
+    "product, turned": product(True),
+}
+
+
+def written(name: str) -> tuple[TfliteModel, Value]:
+    m = TfliteModel(np.int8)
+    x = m.input((1, 8, 6, 4), Q)
+    return m, CASES[name](m, x)
+
+
+def runtime(data: bytes) -> Any:
+    kinds = lite.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    found = lite.Interpreter(model_content=data, experimental_op_resolver_type=kinds, num_threads=1)
+    found.allocate_tensors()
+    return found
+
+
+def theirs(interpreter: Any, x: np.ndarray) -> np.ndarray:
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_of_bytes(name: str) -> None:
+    """Within the runtime's own roundings of LiteRT; the program's bytes are the reference's."""
+    m, y = written(name)
+    data = m.finish([y])
+    graph, interpreter = tflite.read_tflite(data, "net"), runtime(data)
+    program = None
+    if not name.startswith(("gelu", "tiled", "resized", "repeated", "depth", "space")):
+        program = build.build_program(graph, configs.load_config("k210"))
+    found = Judgement("net", "optimised", ("two", "half", "fixed", "function"))
+    for seed in range(3):
+        x = np.random.default_rng(seed).integers(-128, 128, (1, 6, 4, 8))
+        want = theirs(interpreter, x.astype(np.int8)).astype(np.int64)
+        given = {graph.inputs[0]: x.transpose(0, 3, 1, 2)}
+        mine = reference.evaluate(graph, given)
+        last = want.transpose(0, 3, 1, 2) if want.ndim == 4 else want
+        found.take(graph, given, {graph.outputs[0]: last})
+        if program is not None:
+            made = run.run_program(program, given)[graph.outputs[0]]
+            steps = sum(r.missed for r in program.reports.values())
+            assert np.abs(made - mine[graph.outputs[0]]).max() <= (1 if steps else 0)
+    assert found.total.values > 0 and not found.total.reasons["none"], found.total
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_of_floats(name: str) -> None:
+    """The ONNX model computes LiteRT's numbers, and can be quantised."""
+    m, y = written(name)
+    data = floating(m, "float32").finish([y])
+    made = float_form.converted(data, "net")
+    session, interpreter = ort.InferenceSession(made), runtime(data)
+    (given,), rng = session.get_inputs(), np.random.default_rng(2)
+    many = [rng.normal(0, 2, (1, 6, 4, 8)).astype(np.float32) for _ in range(6)]
+    for x in many[:3]:
+        (mine,) = session.run(None, {given.name: x})
+        np.testing.assert_allclose(mine, theirs(interpreter, x), rtol=1e-4, atol=1e-4)
+    feeds = [{given.name: x} for x in many]
+    made = quantise.quantised_net(prepare.prepared(made, "net"), feeds, "minmax", "net")
+    assert translate.read_onnx(made, "net").nodes
+
+
+@pytest.mark.parametrize("how", ["add", "sub", "mul"])
+def test_constant_of_rank_0(how: str) -> None:
+    """One number without axes, as Keras' Rescaling and hard sigmoid have it; in a program file."""
+    m = TfliteModel(np.int8)
+    x = m.input((1, 8, 6, 4), Q)
+    number = m.constant(np.array(77, np.int8), Quant(0.02, -5))
+    weights = Weights(np.full((8, 8, 1, 1), 3, np.int8), 0.01)
+    y = m.conv(m.binary(how, x, number, Quant(0.15, 2)), weights, Quant(0.2, 0))
+    data = m.finish([y])
+    graph = tflite.read_tflite(data, "net")
+    assert any(t.data is not None and t.data.size == 1 for t in graph.tensors.values())
+    program = build.build_program(graph, configs.load_config("k210"))
+    again = okpu.loads_okpu(okpu.dumps(program), "net.okpu")
+    given = np.random.default_rng(5).integers(-128, 128, (1, 6, 4, 8))
+    inside = {graph.inputs[0]: given.transpose(0, 3, 1, 2)}
+    found = run.run_program(again, inside)[graph.outputs[0]].transpose(0, 2, 3, 1)
+    want = theirs(runtime(data), given.astype(np.int8)).astype(np.int64)
+    assert np.abs(found - want).max() <= 1
+
+
+@pytest.mark.parametrize("times", [[1, 0, 1, 1], [2, 2]])
+def test_tiles_that_are_none(times: list[int]) -> None:
+    for form in ("int8", "float32"):
+        m = TfliteModel(np.int8)
+        x = m.input((1, 8, 6, 4), Q)
+        y = m.value(x.shape, Q)
+        m.op("TILE", [x, m.integers(times)], [y], "TileOptions")
+        read = tflite.read_tflite if form == "int8" else float_form.converted
+        with pytest.raises(CompileError, match=r"\(TILE\): multiples \[.*expected 4 of 1 or more"):
+            read((m if form == "int8" else floating(m, form)).finish([y]), "net")
