@@ -35,7 +35,7 @@ def test_the_plan_is_whole() -> None:
         ("error:LOCKED", "error:LOCKT", "windows: covers error:LOCKT, which is no item"),
         ("test_fifo.*", "test_fifo.nothing", "fifos: tb.fifo.test_fifo has no test nothing"),
         ("tb.fifo.test_fifo.*", "tb.fifo.test_ofif.*", "fifos: no module tb.fifo.test_ofif"),
-        ("test_layer.py", "test_layers.py", "sizes: no file models/tests/test_layers.py"),
+        ("test_layer.py", "test_layers.py", "sizes: no file models/tests/layer/test_layers.py"),
         ('points = ["layer"]', 'points = ["lair"]', "operands: no cross lair"),
         (f"tests = [{FORMULA}", f"test = [{FORMULA}", "formula: expected title, source and tests"),
         (f"tests = [{FORMULA}", f"tests = [] # {FORMULA}", "formula: expected a test"),

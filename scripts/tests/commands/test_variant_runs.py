@@ -252,7 +252,7 @@ def test_report_of_cells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         return {**device.facts, **found, "boxes": [], "paths": []}
 
     monkeypatch.setattr(asic, "expect_tools", lambda: None)
-    monkeypatch.setattr(asic, "measure", measure)
+    monkeypatch.setattr(asic, "measure_asic", measure)
     monkeypatch.setattr(silicon_record, "REPORTS", tmp_path)
     assert asic.main([]) == asic.main(["--params", "POOL_LANES=0"]) == 0
     names = {file.name for file in (tmp_path / "asic").iterdir()}

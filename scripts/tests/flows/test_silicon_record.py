@@ -24,9 +24,9 @@ def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A record of both flows with `nano_fpga` only; neither flow may begin."""
     file = tmp_path / "baseline.json"
     file.write_text(json.dumps({"nano_fpga": FIGURES | {"mhz": 60.0, "gates": 100}}))
-    for flow in (fpga, asic):
+    for flow, measure in ((fpga, "measure_fpga"), (asic, "measure_asic")):
         monkeypatch.setattr(flow, "BASELINE", file)
-        monkeypatch.setattr(flow, "measure_asic", never)
+        monkeypatch.setattr(flow, measure, never)
     monkeypatch.setattr(asic.shutil, "which", lambda name: name)
     monkeypatch.setattr(asic, "LIBRARY", file)
     return file

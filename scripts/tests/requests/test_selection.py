@@ -259,7 +259,7 @@ def test_part(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         asked.append(target)
         raise eda.ToolError("enough")
 
-    monkeypatch.setattr(fpga, "measure", measure)
+    monkeypatch.setattr(fpga, "measure_fpga", measure)
     for words in (["--config=nano_fpga"], ["--config=nano_fpga", "--part=85k"]):
         assert fpga.main(words) == 1
     assert [target.part for target in asked] == ["45k", "85k"]

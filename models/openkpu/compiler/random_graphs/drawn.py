@@ -3,9 +3,8 @@
 
 ``draw`` makes one of a ``Chooser`` (``choices``): ``Numbers`` chooses by a numpy generator, and
 tests have one of hypothesis, so that a failure shrinks.  Kernels, strides, pads, dilation, groups,
-sizes, scales of channels, zero points at both ends, branches and joins are drawn freely; what the
-graph's own rules forbid (``check``) is never made.  Scales are such that outputs spread over their
-bytes.
+sizes, scales, zero points at both ends, branches and joins are drawn freely; what the graph's own
+rules forbid (``check``) is never made.  Scales are such that outputs spread over their bytes.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from openkpu import files
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
+from openkpu.compiler.tflite.sizes import sized
 from openkpu.compiler.tflite.spread import without_batches
 from openkpu.terminal import printable
 from openkpu.words import option
@@ -63,7 +64,7 @@ def parse_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> 
     if not is_tflite(data):
         raise CompileError("no TFLite model: bytes 4 to 7 are not TFL3", where=name)
     try:
-        model = without_batches(_model(data, name))
+        model = without_batches(sized(_model(data, name)))
         _shaped(model, shape, name)
         return _single(model, name)
     except CompileError:
@@ -163,7 +164,8 @@ def _tensor(data: bytes, model: Any, tensor: Any, names: dict[int, str], number:
         constant = raw
     label = (tensor.Name() or b"").decode(errors="replace") or f"tensor{number}"
     dynamic = any(n == -1 for n in open_[1:])
-    return RawTensor(label, kind, shape, dynamic, scale, zero, axis, constant, fault)
+    sizes = tuple(open_) if -1 in open_ and len(open_) == len(shape) else ()
+    return RawTensor(label, kind, shape, dynamic, scale, zero, axis, constant, fault, sizes)
 
 
 def _buffer(data: bytes, model: Any, number: int) -> npt.NDArray[np.uint8] | None:

@@ -23,6 +23,7 @@ class RawTensor:
     axis: int  # of the scales
     data: npt.NDArray | None  # of a constant
     fault: str = ""  # why nothing can be done with it
+    open: tuple[int, ...] = ()  # its shape with -1 for each size that the file leaves open, if any
 
     @property
     def values(self) -> npt.NDArray:
