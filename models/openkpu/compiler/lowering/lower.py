@@ -192,6 +192,15 @@ class State:
         terms = {"depthwise": True, **zero_terms(0, zero, 1)}
         return self.layer(node, src, dst, weights=np.ones(c), fit=copy_fit(zero, c), **terms)
 
+    def bring(self, node: Node, place: Place) -> Spec:
+        """Append a layer that has a staged map loaded: a copy onto itself, or, of more channels
+        than a copy has, a 1x1 convolution with weights of 0 whose result nobody reads."""
+        if place.shape[0] <= MOST:
+            return self.copy(node, place, place)
+        aside = self.new((1, *place.shape[1:]))
+        none = np.zeros(place.shape[0], np.int64)
+        return self.layer(node, place, aside, weights=none, fit=copy_fit(0, 1))
+
     def _append(self, node: Node, spec: Spec) -> Spec:
         """Append the layer, behind one that loads a staged map when this one reads a part of it."""
         if spec.arg.out_shape != spec.dst.shape:
@@ -200,9 +209,7 @@ class State:
         if (name := self.fresh.get(spec.src.buffer)) is not None and spec.constant is None:
             full = self.tensors[name].place
             if full != spec.src:
-                if full.shape[0] > MOST:
-                    raise Unable(f"an input {full.shape} of more than {MOST} channels")
-                self.copy(node, full, full)
+                self.bring(node, full)
             else:
                 spec.loads = name
                 del self.fresh[full.buffer]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from openkpu.compiler.tflite import float_moves
 from openkpu.compiler.tflite.file import parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
-from openkpu.compiler.tflite.operators import options, pads_of, window_of
+from openkpu.compiler.tflite.operators import options, pads_of, reduced_map, window_of
 from openkpu.compiler.tflite.raw import RawModel, RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
 
@@ -152,14 +152,28 @@ def pool(kind: str) -> Handler:
     return handler
 
 
-def mean(w: Writer, op: RawOperator) -> None:
-    shape = w.shape(op, 0)
-    axes = sorted(w.axis(len(shape), a) for a in w.integers(op, 1, "axes"))
-    if len(shape) != 4 or axes != [2, 3]:
-        raise w.refuse(f"mean over axes {axes} of {shape}, expected lines and columns")
-    made = w.emit("GlobalAveragePool", [w.input(op, 0)])
-    out = w.out_shape(op)
-    w.put(op, made if len(out) == 4 else w.reshaped(made, 4, out))
+def reduction(kind: str) -> Handler:
+    def handler(w: Writer, op: RawOperator) -> None:
+        own, x = w.shape(op, 0), w.input(op, 0)
+        shape, kernel, first = reduced_map(w, own, w.integers(op, 1, "axes"))
+        if first:
+            sizes = w.whole(1, shape[3], 1, shape[2])
+            x = w.emit("Reshape", [w.model_order(x, len(own)), sizes])
+        elif shape != own:
+            x = w.reshaped(x, len(own), shape)
+        if kernel == shape[1:3] and kind == "AveragePool":
+            made = w.emit("GlobalAveragePool", [x])
+        else:
+            made = w.emit(kind, [x], kernel_shape=kernel, strides=kernel)
+        out = w.out_shape(op)
+        if first:
+            flat = w.emit("Reshape", [made, w.whole(*out)])
+            made = w.emit("Transpose", [flat], perm=TO_NCHW) if len(out) == 4 else flat
+        elif len(out) != 4:
+            made = w.reshaped(made, 4, out)
+        w.put(op, made)
+
+    return handler
 
 
 def elementwise(kind: str) -> Handler:
@@ -254,7 +268,8 @@ HANDLERS: dict[str, Handler] = {
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": pool("AveragePool"),
     "MAX_POOL_2D": pool("MaxPool"),
-    "MEAN": mean,
+    "MEAN": reduction("AveragePool"),
+    "REDUCE_MAX": reduction("MaxPool"),
     "ADD": elementwise("Add"),
     "SUB": elementwise("Sub"),
     "MUL": elementwise("Mul"),

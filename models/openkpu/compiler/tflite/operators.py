@@ -19,8 +19,9 @@ from openkpu.compiler.form.graph import Conv, Dense, Elementwise, Host, Move, Po
 from openkpu.compiler.tflite import moves as tflite_moves
 from openkpu.compiler.tflite import rarer
 from openkpu.compiler.tflite.raw import RawOperator
-from openkpu.compiler.tflite.reader import TO_NCHW, Operands, TfliteReader, integers
+from openkpu.compiler.tflite.reader import TO_NCHW, Operands, TfliteReader, integers, nchw
 
+Shape = tuple[int, ...]
 INF = math.inf
 ACTIVATIONS = {0: (-INF, INF), 1: (0.0, INF), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 ACTIVATION_NAMES = {4: "TANH", 5: "SIGN_BIT"}
@@ -215,20 +216,54 @@ def pool(how: str) -> Callable[[TfliteReader, RawOperator], None]:
     return handler
 
 
-def mean(r: TfliteReader, op: RawOperator) -> None:
-    """Over lines and columns of a map: an average of all of it."""
-    x, raw = r.quantised(op, 0), r.raw(op, 0)
-    rank = len(raw.shape)
-    axes = sorted(a % rank for a in r.integers(op, 1, "axes") if -rank <= a < rank)
-    if rank != 4 or axes != [1, 2]:
-        raise r.refuse(f"mean over axes {axes} of {raw.shape}, expected lines and columns")
-    y, size = r.quantised_output(op), x.shape[2:]
-    whole = y
-    if len(y.shape) != 4:
-        whole = r.between(y, (1, x.shape[1], 1, 1), y.name)
-    r.node(Pool, [x], whole, how="average", kernel=size, strides=(1, 1), clamp=y.limits)
-    if whole is not y:
-        r.reshaped(whole, y, r.model.tensors[op.outputs[0]].shape)
+def reduced_map(r: Operands, shape: Shape, axes: list[int]) -> tuple[Shape, tuple[int, int], bool]:
+    """(a map (1, lines, columns, channels) with the elements of ``shape``, lines and columns of it
+    that become one, whether its channels come first) for a mean or maximum over ``axes``."""
+    rank = len(shape)
+    gone = {a % rank for a in axes if -rank <= a < rank}
+    kept = {i for i, n in enumerate(shape) if n > 1} - gone
+    if rank == 4 and gone <= {1, 2}:
+        return shape, (shape[1] if 1 in gone else 1, shape[2] if 2 in gone else 1), False
+    if rank > 1 and gone and max(kept, default=0) < min(gone):  # the last ones
+        first = math.prod(shape[: min(gone)])
+        return (1, 1, math.prod(shape) // first, first), (1, math.prod(shape) // first), True
+    if rank == 3 and gone == {1} and shape[0] == 1:
+        return (1, shape[1], 1, shape[2]), (shape[1], 1), False
+    what = "lines, columns, the steps of a signal, or the last axes"
+    raise r.refuse(f"over axes {sorted(gone)} of {shape}, expected {what}")
+
+
+def reduction(how: str) -> Callable[[TfliteReader, RawOperator], None]:
+    """MEAN and REDUCE_MAX: a pool of some axes as a whole."""
+
+    def handler(r: TfliteReader, op: RawOperator) -> None:
+        x, raw, y = r.quantised(op, 0), r.raw(op, 0), r.quantised_output(op)
+        shape, kernel, first = reduced_map(r, raw.shape, r.integers(op, 1, "axes"))
+        if first:  # what is kept in front are channels
+            lines = r.between(x, (1, shape[3], 1, shape[2]), x.name)
+            r.node(Move, [r.model_order(x)], lines, how="reshape")
+            x = lines
+        elif shape != raw.shape:
+            wide = r.between(x, nchw(shape), x.name)
+            r.reshaped(x, wide, shape)
+            x = wide
+        ends = tuple(n // k for n, k in zip(x.size, kernel, strict=True))
+        whole = y
+        if (1, x.shape[1], *ends) != y.shape or first:
+            whole = r.between(y, (1, x.shape[1], *ends), y.name)
+        r.node(Pool, [x], whole, how=how, kernel=kernel, strides=kernel, clamp=y.limits)
+        if whole is not y:
+            out = r.model.tensors[op.outputs[0]].shape
+            if first and len(out) == 4:  # as the model has it: its pixels lie along the channels
+                middle = r.between(y, out, y.name)
+                r.node(Move, [whole], middle, how="reshape")
+                r.transposed(middle, TO_NCHW, y)
+            elif first:
+                r.node(Move, [whole], y, how="reshape")
+            else:
+                r.reshaped(whole, y, out)
+
+    return handler
 
 
 # --------------------------------------------------------------- element by element
@@ -331,7 +366,8 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": pool("average"),
     "MAX_POOL_2D": pool("max"),
-    "MEAN": mean,
+    "MEAN": reduction("average"),
+    "REDUCE_MAX": reduction("max"),
     "ADD": elementwise("add", True),
     "SUB": elementwise("sub", True),
     "MUL": elementwise("mul", True),

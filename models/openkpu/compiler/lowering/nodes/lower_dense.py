@@ -30,7 +30,7 @@ from openkpu.compiler.lowering.lower import (
     zero_terms,
 )
 
-MOST_1X1, MOST_OUTPUTS = 9216, 1024
+MOST_1X1, MOST_VECTOR, MOST_OUTPUTS = 9216, 1024, 1024  # channels
 
 
 def lower_dense_node(state: State, node: Dense) -> None:
@@ -45,7 +45,8 @@ def lower_dense_node(state: State, node: Dense) -> None:
     rows = (channels * height * width) + pixels[:, None]
     weights = node.weights - node.w_zero[:, None]
     o = len(weights)
-    if np.array_equal(rows, at) and height * width <= 2 * len(at) and c <= MOST_1X1:
+    few = height * width <= 2 * len(at) or c > MOST_VECTOR
+    if np.array_equal(rows, at) and few and c <= MOST_1X1:
         effective = np.zeros((o, c), dtype=np.int64)
         effective[:, channels] = weights
         shape, index = (o, height, width), np.arange(o) * height * width + pixels[:, None]
