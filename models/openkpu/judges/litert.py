@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Graph
 
 KERNELS = {  # what each may do, see REASONS; XNNPACK leaves some nodes to the optimised kernels
@@ -50,13 +51,17 @@ class LitertRunner:
             "xnnpack": OpResolverType.AUTO,
         }
         keep = kernels != "xnnpack"
-        self.interpreter: Any = Interpreter(
-            model_content=data if keep else all_outputs(data),
-            experimental_op_resolver_type=kinds[kernels],
-            experimental_preserve_all_tensors=keep,
-            num_threads=1,
-        )
-        self.interpreter.allocate_tensors()
+        try:
+            self.interpreter: Any = Interpreter(
+                model_content=data if keep else all_outputs(data),
+                experimental_op_resolver_type=kinds[kernels],
+                experimental_preserve_all_tensors=keep,
+                num_threads=1,
+            )
+            self.interpreter.allocate_tensors()
+        except (ValueError, RuntimeError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise CompileError(f"LiteRT does not run the model: {reason}") from None
 
     def run(self, graph: Graph, inputs: dict[str, npt.NDArray]) -> dict[str, npt.NDArray]:
         """Every tensor by its name, maps as (N, C, H, W)."""
