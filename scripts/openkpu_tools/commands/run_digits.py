@@ -20,7 +20,7 @@ IMAGES = {"icarus": 4, "verilator": 100, "golden": 360}
 SCANS = 360  # held out, and so the most that can be asked for
 
 
-def run(args: argparse.Namespace) -> bool:
+def sim_digits(args: argparse.Namespace) -> bool:
     """Classify; True when every byte of every layer matched."""
     network = digits.load_network(args.config.ai_ram_rows)
     test = digits.load_data()[1]

@@ -119,7 +119,7 @@ def amount(tiles: list[Tile], lists: list[list[Tile]]) -> str:
     return text
 
 
-def run(args: argparse.Namespace) -> bool:
+def sim_matmul(args: argparse.Namespace) -> bool:
     """Multiply; True when C, and every byte on the way, is right."""
     a, b, source = given_matrices(args.matmul, args.type)
     (m, k), n = a.shape, b.shape[1]

@@ -164,7 +164,7 @@ def random_map(rng: np.random.Generator, tensor: Any) -> np.ndarray:
     return rng.integers(0, 256, tensor.shape, dtype=np.uint8).view(tensor.dtype)
 
 
-def run(args: argparse.Namespace) -> bool:
+def sim_model(args: argparse.Namespace) -> bool:
     """Run the model on its pictures; True when every byte of every layer matched."""
     job = Job(args)
     first = job.programs[0]

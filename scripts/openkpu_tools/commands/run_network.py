@@ -68,7 +68,7 @@ def check_named(name: str, network: Network, config: Config) -> None:
         raise NetworkError(f"{name}: {error}") from None
 
 
-def run(args: argparse.Namespace) -> bool:
+def sim_network(args: argparse.Namespace) -> bool:
     """Run the network; True when every byte of every layer matched."""
     network = Network.load(args.network)
     check_named(args.network, network, args.config)

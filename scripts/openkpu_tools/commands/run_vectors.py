@@ -23,7 +23,7 @@ def storage_bytes(layers: list[VectorLayer]) -> int:
     return max(v.weights.size + v.bn.nbytes + v.act.nbytes for v in layers) + 1024
 
 
-def run(args: argparse.Namespace) -> bool:
+def sim_vectors(args: argparse.Namespace) -> bool:
     """Replay; True when every byte matched. VectorError for a layer that the configuration
     refuses."""
     layers = vectors.load_cases(args.vectors, say=print)

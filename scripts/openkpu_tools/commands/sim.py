@@ -19,9 +19,13 @@ from openkpu_tools.command import (
     check_outputs,
     option,
 )
-from openkpu_tools.commands import run_digits, run_matmul, run_model, run_network, run_vectors
-from openkpu_tools.commands.compiled import run_compiled
+from openkpu_tools.commands.compiled.run_compiled import sim_quantised
 from openkpu_tools.commands.model_options import OF_CALIBRATION, check_numbering, model_file
+from openkpu_tools.commands.run_digits import sim_digits
+from openkpu_tools.commands.run_matmul import sim_matmul
+from openkpu_tools.commands.run_model import sim_model
+from openkpu_tools.commands.run_network import sim_network
+from openkpu_tools.commands.run_vectors import sim_vectors
 
 FOR_MODELS = (
     *("image", "layers", "functions", "numbering"),
@@ -29,7 +33,7 @@ FOR_MODELS = (
 )
 FOR_QUANTISED = ("mean", "labels", "raw", "shape", "html", "calibration", *OF_CALIBRATION)
 FOR_PICTURES = ("detector", "png", "bgr", "scale", "bias")
-ALONE = (run_digits, run_model, run_network, run_compiled)  # with GOLDEN: nothing to compare with
+ALONE = (sim_digits, sim_model, sim_network, sim_quantised)  # with GOLDEN: nothing to compare with
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits
 
 
@@ -171,11 +175,11 @@ def main(argv: list[str] | None = None) -> int:
     if not args.golden:
         simrun.check_tool(args.sim)
         simrun.builds()
-    jobs = {"model": run_model, "vectors": run_vectors, "network": run_network}
-    jobs["matmul"] = run_matmul
-    job = next((jobs[name] for name in jobs if getattr(args, name)), run_digits)
-    job = run_compiled if args.quantised else job
-    good = job.run(args)
+    jobs = {"model": sim_model, "vectors": sim_vectors, "network": sim_network}
+    jobs["matmul"] = sim_matmul
+    job = next((jobs[name] for name in jobs if getattr(args, name)), sim_digits)
+    job = sim_quantised if args.quantised else job
+    good = job(args)
     seconds = f"in {time.monotonic() - began:.0f} s"
     if args.golden and job in ALONE:
         print(f"DONE {seconds}; the golden model ran alone, nothing was compared")

@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     ]
     own = [models[d % len(models)] == source.DIGITS for d in range(args.devices)]
     made = _job(args, sources, own)
-    return run(args, made)
+    return run_firmware(args, made)
 
 
 def _job(args: argparse.Namespace, sources: list[source.Source], own: list[bool]) -> Job:
@@ -180,7 +180,7 @@ def simulator(config: configs.Config, devices: int, store_bytes: int, *, axi: bo
     return verilated.program(folder, "soc", ["soc/main.cpp"], "soc_main", flags)
 
 
-def run(args: argparse.Namespace, made: Job) -> int:
+def run_firmware(args: argparse.Namespace, made: Job) -> int:
     """Build and run; the exit status."""
     macs = sum(run_.macs for runs in made.golden for run_ in runs)
     limit = CYCLES + PER_MAC * macs + 100 * sum(i.input_bytes for i in made.images)

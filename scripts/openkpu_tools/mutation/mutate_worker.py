@@ -64,7 +64,7 @@ class Watcher:
             self.said = report.longreprtext
 
 
-def run(request: Request) -> Answer:
+def run_mutant(request: Request) -> Answer:
     """Run the tests in this process."""
     watcher, began = Watcher(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="openkpu_mutant_") as tmp:
@@ -109,7 +109,7 @@ def main() -> None:
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     for line in sys.stdin:
-        answer = run(Request(**json.loads(line)))
+        answer = run_mutant(Request(**json.loads(line)))
         answers.write(json.dumps(asdict(answer)) + "\n")
         answers.flush()
 

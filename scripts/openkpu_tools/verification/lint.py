@@ -75,7 +75,7 @@ def checks() -> list[Check]:
     return found
 
 
-def run(check: Check) -> tuple[bool, str]:
+def run_check(check: Check) -> tuple[bool, str]:
     """(it is clean, what it said)"""
     result = subprocess.run(check.command, cwd=ROOT, capture_output=True, text=True)
     said = (result.stdout + result.stderr).strip()
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
     prepare_path()
     worst, every = 0, checks()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for check, (good, said) in zip(every, pool.map(run, every), strict=True):
+        for check, (good, said) in zip(every, pool.map(run_check, every), strict=True):
             print(f"{'ok  ' if good else 'FAIL'} {check.title}", flush=True)
             if not good:
                 worst = 1

@@ -152,7 +152,7 @@ def results(lines: Sequence[str], pattern: str) -> list[str]:
     return said or [line.strip() for line in lines if line.strip()][-1:] or ["nothing"]
 
 
-def run(step: NightlyStep, skipped: list[str]) -> Outcome:
+def run_step(step: NightlyStep, skipped: list[str]) -> Outcome:
     """Run a command; its output passes through, and ``skipped`` gets reasons of skipped tests."""
     began, of, rtl = time.monotonic(), commit(), rtl_digest(ROOT)
     last: deque[str] = deque(maxlen=TAIL)
@@ -256,7 +256,7 @@ def main(argv: list[str] | None = None) -> int:
     failed, skipped = [], list[str]()
     for step in [] if looks else due:
         print(f"nightly: {step.command}", flush=True)
-        kept[step.name] = run(step, skipped)
+        kept[step.name] = run_step(step, skipped)
         failed += [step.name] if kept[step.name].status else []
         store(kept, record)
     if args.page:

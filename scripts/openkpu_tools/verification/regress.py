@@ -34,7 +34,7 @@ def failed(line: str) -> str | None:
     return found[1] if found else None
 
 
-def run(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
+def run_seed(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
     """(pytest's status, tests that failed) with this seed; the output passes through."""
     words = [sys.executable, "-m", "pytest", "-q", "-n", jobs, "--dist", "worksteal", *tests]
     words += [f"--icarus-tenth={seed}"] if tests == SEEDED else []
@@ -70,7 +70,7 @@ def main(argv: list[str] | None = None) -> int:
     began = time.monotonic()
     for seed in range(1, count + 1):
         print(f"seed {seed} of {count}, {time.monotonic() - began:.0f} s so far", flush=True)
-        status, names = run(seed, args.tests or (SEEDED if seed > 1 else []), jobs)
+        status, names = run_seed(seed, args.tests or (SEEDED if seed > 1 else []), jobs)
         if status in NOTHING_RUN:
             return 2
         if status:

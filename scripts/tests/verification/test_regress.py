@@ -16,7 +16,7 @@ def test_regress_repeats_what_takes_the_seed(monkeypatch: pytest.MonkeyPatch) ->
     """Everything once, then what another seed changes; tests that are named always."""
     ran = []
     monkeypatch.delenv("SEED", raising=False)
-    monkeypatch.setattr(regress, "run", lambda *words: (ran.append(words), (0, []))[1])
+    monkeypatch.setattr(regress, "run_seed", lambda *words: (ran.append(words), (0, []))[1])
     assert regress.main(["--seeds=3"]) == 0
     again = ["-m", "not fixed", "tb"]
     assert ran == [(1, [], "2"), (2, again, "2"), (3, again, "2")]

@@ -81,7 +81,7 @@ def golden_runner(args: argparse.Namespace, records: list[report.LayerRecord]) -
     return runner
 
 
-def run(args: argparse.Namespace) -> bool:
+def sim_quantised(args: argparse.Namespace) -> bool:
     """Run the model; True when every byte of every layer matched."""
     program, calibrated = read_model_program(args.model, args.config, args.shape, request_of(args))
     if calibrated:
