@@ -11,8 +11,8 @@
 // faster than the bus brings them. The stream of weights is dense: the boundaries of requests do not matter to
 // the loader, so none are kept.
 // Handshake: valid/ready on both sides; a piece has its bytes from byte 0 on. Requests to the AI RAM are
-// held until granted; data follow a read by READ cycles. base and words are sampled when a word is gathered
-// while the ring is empty. rst drops everything.
+// held until granted; data follow a read by READ cycles. base and words are sampled while the ring is empty;
+// after a change of them no word is added until it is. rst drops everything.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -102,7 +102,8 @@ module weight_ring #(
   reg [AW-1:0] first, size;  // of the ring
   reg [AW-1:0] used;  // its words, from the last piece on until they are read
   reg [AW-1:0] put, got;  // next word to write, to read
-  wire full = used == size;
+  reg changed;  // the ports name other rows
+  wire full = changed || used == size;
   wire last_piece = fill == LAST;
   wire ready_to_write;  // room for a word
   wire gather = store && whole && !(last_piece && (full || !ready_to_write));
@@ -166,6 +167,7 @@ module weight_ring #(
   always @(posedge clk) if (gather) gathered[fill*AHB_W+:AHB_W] <= bytes;
 
   // ---- the ring: sampled while it is empty
+  wire empty = direct || (store && !on_path && !complete);
   wire [AW-1:0] last_word = size - {{(AW - 1) {1'b0}}, 1'b1};
   wire write_over = write_req && write_gnt;
   always @(posedge clk) begin
@@ -179,15 +181,16 @@ module weight_ring #(
     end else begin
       used <= used + {{(AW - 1) {1'b0}}, complete} - {{(AW - 1) {1'b0}}, read_gnt};
       there <= there + {{(AW - 1) {1'b0}}, write_over} - {{(AW - 1) {1'b0}}, read_gnt};
-      put    <= (direct || (write_over && put == last_word)) ? {AW{1'b0}} : put + {{(AW - 1) {1'b0}}, write_over};
-      got    <= (direct || (read_gnt && got == last_word)) ? {AW{1'b0}} : got + {{(AW - 1) {1'b0}}, read_gnt};
+      put    <= (empty || (write_over && put == last_word)) ? {AW{1'b0}} : put + {{(AW - 1) {1'b0}}, write_over};
+      got    <= (empty || (read_gnt && got == last_word)) ? {AW{1'b0}} : got + {{(AW - 1) {1'b0}}, read_gnt};
       held <= held + {2'd0, read_gnt} - {2'd0, cut_word};
       on_way <= on_way_next[READ-1:0];
     end
   end
   always @(posedge clk) begin
-    first <= direct ? base : first;
-    size  <= direct ? words : size;
+    first <= empty ? base : first;
+    size <= empty ? words : size;
+    changed <= !empty && (first != base || size != words);
   end
 
   // words that are not written yet: the write-back and maps go before them

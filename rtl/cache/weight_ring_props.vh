@@ -12,6 +12,8 @@
   reg [8*PATH-1:0] f_even, f_odd, f_read;  // words of the ring, and what a read gives
   reg [1:0] f_held;  // they were written and not read
   reg f_due;  // data of a read are due
+  reg f_empty;  // in the previous cycle nothing was in the ring or on its way there
+  reg [AW-1:0] f_base, f_words;
   reg [LVL_W-1:0] f_avail;
   reg [3:0] f_waits;  // cycles in which everybody would have served the ring
 
@@ -37,6 +39,8 @@
     if (f_written[1]) f_odd <= write_data;
     f_held <= rst ? 2'd0 : f_written | (f_held & ~f_fetched);
     f_due  <= !rst && read_gnt;
+    f_empty <= !rst && !drain && used == 0 && held == 0 && !write_req && !complete;
+    {f_base, f_words} <= {base, words};
     f_read <= f_got[0] ? f_odd : f_even;
     f_waits <= (rst || !f_served || out_valid || f_taken == f_left) ? 4'd0 : f_waits + 4'd1;
   end
@@ -63,6 +67,8 @@
       not_over : assert ((f_written & f_held) == 0);
       //: A word is read once, after it was written.
       if (read_gnt) was_written : assert (f_fetched != 0 && (f_fetched & ~f_held) == 0);
+      //: An empty ring has the rows that are named.
+      if (f_empty) named : assert (first == f_base && size == f_words);
       //: The ring holds no more words than it has.
       never_over : assert (used <= size || direct);
       //: A word that was read finds a place.

@@ -41,7 +41,7 @@ module fetch_ctrl (
     output wire [ `REQ_BITS-1:0] bias_req
 );
 
-  reg  [           31:0] weight_addr;
+  reg  [           32:0] weight_addr;  // with the carry of the address space
   reg  [            6:0] loads_left;
   reg  [           16:0] psize;
   reg  [           23:0] wlen;
@@ -63,7 +63,7 @@ module fetch_ctrl (
   assign boundary   = first && weight_quiet && bias_quiet;
   assign first_out  = after && !first && !asking && weight_quiet && bias_quiet;
 
-  assign weight_req = {1'b0, owner, last_load ? wlast : wlen, weight_addr};
+  assign weight_req = {weight_addr[32], owner, last_load ? wlast : wlen, weight_addr[31:0]};
   assign bias_req   = {1'b0, owner, bn_next ? {{10'd0, n_o, 3'd0}, bn_addr} : {24'd144, act_addr}};
   assign busy       = after || asking;
 
@@ -91,7 +91,7 @@ module fetch_ctrl (
 
   always @(posedge clk) begin
     if (start) begin
-      weight_addr     <= desc[`DESC_WADDR];
+      weight_addr     <= {1'b0, desc[`DESC_WADDR]};
       weight_req_kept <= desc[`DESC_KEPT];
       psize           <= desc[`DESC_PSIZE];
       wlen            <= desc[`DESC_WLEN];
@@ -107,7 +107,7 @@ module fetch_ctrl (
       loads_left      <= desc[`DESC_LOADS];
     end else begin
       if (weight_req_valid && weight_req_ready) begin
-        weight_addr <= weight_addr + {15'd0, psize};
+        weight_addr <= weight_addr + {16'd0, psize};
         loads_left  <= loads_left - 7'd1;
       end
       bn_next <= bn_next || (bias_req_valid && bias_req_ready);

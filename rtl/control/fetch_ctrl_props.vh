@@ -9,7 +9,7 @@
   reg f_reuse;
   reg [6:0] f_loads = 7'd0;  // accepted weight requests
   reg [1:0] f_bias = 2'd0;  // accepted bias requests
-  reg [31:0] f_place;  // address of the next load
+  reg [32:0] f_place;  // address of the next load
   reg [5:0] f_waits = 6'd0;  // cycles without progress while the channels accept requests
   reg f_asked_weight = 1'b0, f_asked_bias = 1'b0;  // a request was asserted and not accepted
   reg [`REQ_BITS-1:0] f_weight_req, f_bias_req;
@@ -38,8 +38,10 @@
     if (!rst) begin
       //: A layer starts while none is in progress, and has 1 to 64 weight loads.
       if (start) start_legal : assume (!busy && desc[`DESC_LOADS] >= 1 && desc[`DESC_LOADS] <= 64);
-      //: Load n is requested at n times para_size, with the length of a full or the last load.
-      if (weight_req_valid) weight_request : assert (f_loads < f_all && weight_req[`REQ_ADDR] == f_place &&
+      //: Load n is requested at n times para_size, beyond the address space if that is its place, with the length
+      //: of a full or the last load.
+      if (weight_req_valid) weight_request : assert (f_loads < f_all && weight_req[`REQ_ADDR] == f_place[31:0] &&
+          weight_req[`REQ_BEYOND] == f_place[32] &&
           weight_req[`REQ_LEN] == (f_loads == f_all - 1 ? f_desc[`DESC_WLAST] : f_desc[`DESC_WLEN]) &&
           weight_req[`REQ_OWNER] == {f_desc[`DESC_INF], f_desc[`DESC_IDX]});
       //: The activation table is requested first, then the batch-norm words unless they are kept.

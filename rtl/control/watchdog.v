@@ -2,8 +2,8 @@
 //
 // watchdog: ends a run without progress, and reports the reason for the stall.
 //
-// How it works: a counter of cycles without progress, while the device works and does not wait for the
-// host; a register detects one cycle ahead that it reaches the limit. At the limit stuck pulses, with the
+// How it works: a counter of cycles without progress, while there is a limit, the device works and does not
+// wait for the host; a register detects one cycle ahead that it reaches the limit. At the limit stuck pulses, with the
 // reason: the bus first, since in the end everything waits for it; then the state of the controller. During
 // a flush the same counter bounds the wait for the end of the bursts on the bus: at the limit, or at once
 // after stuck, give_up makes the DMAC continue without the bus.
@@ -41,13 +41,14 @@ module watchdog (
   reg         flushed;  // flush of the previous cycle: a flush restarts the count
   reg  [31:0] most;
   reg         full;  // still >= most
-  wire        counts = (works || flush) && !progress;
-  wire        fires = full && works && !flush && !stuck && limit != 32'd0;
+  wire        limited = limit != 32'd0;
+  wire        counts = ((works && limited) || flush) && !progress;
+  wire        fires = full && works && !flush && !stuck && limited;
 
   wire        anew = !counts || fires || flush != flushed;
 
   always @(posedge clk) begin
-    most <= (limit == 32'd0) ? FLUSH_LIMIT : (limit[31:8] == 24'd0) ? LEAST : limit;
+    most <= !limited ? FLUSH_LIMIT : (limit[31:8] == 24'd0) ? LEAST : limit;
   end
 
   always @(posedge clk) begin

@@ -228,7 +228,7 @@ module ai_cfg #(
   end
 
   // ---- reads
-  wire [31:0] seen_status = {status[31:7], npix_taken, status[5:2], err_any, occupied};
+  wire [31:0] seen_status = {status[31:7], npix_taken && occupied, status[5:2], err_any, occupied};
   // OR of all registers, at most one of them selected
   assign rdata = {31'd0, done & at_done} | (seen_status & {32{at_status}}) |
       {30'd0, int_status & {2{at_int_status}}} | {30'd0, int_mask & {2{at_int_mask}}} |

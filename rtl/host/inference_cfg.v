@@ -51,7 +51,8 @@ module inference_cfg #(
     // controller: a prefetch samples AI_NPIX_ADR; the next inference begins
     input  wire                   npix_take,
     input  wire                   inf_next,
-    // the next inference's pixels are being read; number of the inference since the start
+    // the next inference's pixels are being read; number of the inference since the start, 0 at rest and
+    // for layers of the host
     output reg                    npix_taken,
     output reg  [            7:0] number,
     // configuration of the current inference
@@ -203,12 +204,12 @@ module inference_cfg #(
       run_len  <= accept ? list_len : run_len;
       if (accept || inf_next) run_res <= inf_next ? next_res : res;
       run_eight_bit <= accept ? eight_bit : run_eight_bit;
-      npix_taken <= (accept || reset_now || inf_next) ? 1'b0 : npix_take ? 1'b1 : npix_taken;
+      npix_taken <= (accept || reset_now || inf_next) ? 1'b0 : npix_take ? 1'b1 : npix_taken && occupied;
       pix_own <= wr_pix ? 1'b1 : accept ? 1'b0 : pix_own;
       res_own <= wr_res ? 1'b1 : (accept || inf_next) ? 1'b0 : res_own;
       npix_own <= (accept || reset_now || inf_next) ? 1'b0 :
           (wr_npix && (npix_take || npix_taken)) ? 1'b1 : npix_own;
-      number <= accept ? 8'd0 : inf_next ? number + 8'd1 : number;
+      number <= (accept || !occupied) ? 8'd0 : inf_next ? number + 8'd1 : number;
     end
   end
 

@@ -49,7 +49,7 @@ class Bench(BlockBench):
         super().__init__(PackedView(dut, ports))
         self.bus, self.path = bus // 8, int(dut.PATH.value)
         self.reading = int(dut.READ.value)
-        self.accepted = self.cycles = self.written = 0
+        self.accepted = self.cycles = self.written = self.former = 0
 
     def beats(self, total: int) -> Iterator[tuple[int, bytes]]:
         """Requests of any place and size, cut into bus words: first byte, bytes."""
@@ -71,22 +71,22 @@ class Bench(BlockBench):
         p_come: float = 1.0,
         p_gnt: float = 1.0,
         limit: int | None = None,
-        moves: int | None = None,
+        moves: tuple[int, tuple[int, int]] | None = None,
     ) -> None:
         """Bytes from one end to the other; every byte is compared. Bounded: ``limit`` cycles, or
-        until all have left. From cycle ``moves`` on the ports name another ring in each cycle,
-        which is not that of the words that wait."""
+        until all have left. From a cycle on the ports name another ring (``moves``), which has a
+        word once no word waits in the former one, and then all of them."""
         dut = self.dut
         source = self.beats(total)
         beat = next(source, None)
         due, ram = deque[int](), dict[int, int]()
         coming: deque[int | None] = deque([None] * self.reading)
         dut.base.value, dut.words.value = ring
-        self.accepted = self.written = left = 0
+        self.accepted = self.written = self.former = left = 0
         bound = limit or 200 + int(40 * total / p_come / p_gnt)
         for self.cycles in range(bound):
-            if moves is not None and self.cycles >= moves:
-                dut.base.value, dut.words.value = self.a_ring()
+            if moves is not None and self.cycles == moves[0]:
+                dut.base.value, dut.words.value = moves[1]
             comes = beat is not None and random.random() < p_come
             dut.in_valid.value = int(comes)
             if beat is not None:
@@ -104,10 +104,13 @@ class Bench(BlockBench):
             coming.append(ram.pop(int(dut.read_word.value)) if reads else None)
             if writes:
                 word = int(dut.write_word.value)
+                if moves is not None and self.moves_on(word, ram, *moves):
+                    ring, moves = moves[1], None
                 assert ring[0] <= word < sum(ring), f"word {word} is not in the ring {ring}"
                 assert word not in ram, f"word {word} is overwritten before it is read"
                 ram[word] = int(dut.write_data.value)
                 self.written += 1
+                self.former = self.cycles if moves is not None else self.former
             await RisingEdge(dut.clk)
             if comes and int(dut.in_ready.value):
                 assert beat
@@ -125,6 +128,11 @@ class Bench(BlockBench):
             if left == total:
                 return
         assert limit, f"{left} of {total} bytes in {bound} cycles"
+
+    def moves_on(self, word: int, ram: dict[int, int], at: int, other: tuple[int, int]) -> bool:
+        """Is a word in the other ring, and does none wait in the former one?"""
+        rows = range(other[0], sum(other))
+        return self.cycles > at and word in rows and all(place in rows for place in ram)
 
     async def idle(self) -> None:
         """Nothing is left behind."""
@@ -196,12 +204,29 @@ async def another_ring(bench: Bench) -> None:
     """Words that wait stay in their ring, whatever the ports name from the first of them on; the
     next ones wait in the other."""
     for words in (1, 2, 7, 40):
-        for moves in (60, 150):
+        for at in (60, 150):
             takes, total = refusals((250, 0.0), (0, 1.0)), (words + 12) * bench.path
-            ring = (random.randrange(1000), words)
-            await bench.play(total, takes, ring=ring, moves=moves)
+            ring, other = (random.randrange(1000), words), (2000, random.randint(0, 40))
+            await bench.play(total, takes, ring=ring, moves=(at, other))
             assert bench.written, "nothing waited"
             await bench.idle()
+
+
+@block_test(Bench)
+async def rows_taken_away(bench: Bench) -> None:
+    """A bus without gaps and a loader that accepts everything leave the way through the ring open:
+    once other rows are named, or none, it is read to its end, and no word goes there any more."""
+
+    def whole(total: int) -> Iterator[tuple[int, bytes]]:
+        return ((0, random.randbytes(bench.bus)) for _ in range(total // bench.bus))
+
+    bench.beats = whole
+    for words in (4, 0):
+        takes, total = refusals((60, 0.0), (0, 1.0)), 900 * bench.bus
+        await bench.play(total, takes, ring=(100, 4), moves=(300, (500, words)))
+        assert bench.written, "nothing waited"
+        assert bench.former < 300 + 20, f"a word in the former rows in cycle {bench.former}"
+        await bench.idle()
 
 
 @block_test(Bench)

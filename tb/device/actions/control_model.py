@@ -366,8 +366,9 @@ def _busy(s: State, value: int) -> bool:
         return False
     if s.hold and not s.resetting and not s.now and not s.draining:
         return bool(value & 2) == bool(s.err)  # words that are being discarded
-    taken = bool(value & 64) == (s.taken is not None) or not s.now or not s.follows
-    return taken and bool(value & 1) == s.occupied and bool(value & 2) == bool(s.err)
+    taken = s.taken is not None and bool(s.now)
+    good = bool(value & 64) == taken or (bool(s.now) and not s.follows)
+    return good and bool(value & 1) == s.occupied and bool(value & 2) == bool(s.err)
 
 
 SEEN: dict[str, Callable[[State, int], bool]] = {

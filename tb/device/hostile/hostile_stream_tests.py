@@ -3,9 +3,11 @@
 
 from itertools import product
 
-from openkpu_tb.core.registers import AI, Ctrl, Err, Int
-from openkpu_tb.device.device import Device
+from openkpu.generators.generate import random_layer
+from openkpu_tb.core.registers import AI, EIGHT_BIT_MODE, Ctrl, Err, Int
+from openkpu_tb.device.device import Device, Tables
 from openkpu_tb.device.inference_stream import INFERENCES
+from openkpu_tb.device.simulation import rng
 from tb.device.checked import checked
 from tb.device.hostile import timeline
 from tb.device.hostile.timeline import Findings, burst, merged, read, write
@@ -14,6 +16,7 @@ from tb.device.hostile.tiny_jobs import (
     Outcome,
     StreamJob,
     at_rest,
+    layer_job,
     moments,
     share,
     stream_job,
@@ -141,3 +144,44 @@ async def busy_behind_the_last_done(device: Device) -> None:
             await tidy(device, not await at_rest(device))
     found.verdict()
     print(f"idle up to {longest} cycles behind the last done")
+
+
+@checked()
+async def loads_beyond_the_last_address(tb, device: Device) -> None:
+    """Weights in two loads: one that follows the end of the address space is not read at 0."""
+    layer = random_layer(
+        rng(1), c=4, h=5, w=6, o=4, kernel=3, pool=0, depthwise=False, fc=False, eight_bit=True,
+        per_load=2, src=0, dst=64,
+    )  # fmt: skip
+    tables = Tables(layer.weights, layer.bn, layer.act)
+    arg = await device.place_tables(layer.arg, tables, 0x4000)
+    assert arg.load_time == 2
+    size, end, top = arg.para_size, 1 << 32, device.back.storage_bytes
+    tb.cfg_top.value = 1
+    await device.back.load_storage(top - size, layer.weights[:size])
+    await device.back.load_storage(0, layer.weights[size:])
+    await device.load_map(arg.in_layout, layer.x)
+    await device.write_many({EIGHT_BIT_MODE: 1, EIGHT_BIT_MODE + 4: 0})
+    arg = arg.replace(para_start_addr=end - size, int_en=1, send_data_out=0)
+    await device.push([int(word) for word in arg.encode()])
+    assert await at_rest(device)
+    error = await device.error()
+    assert error and (error.code, error.addr) == (Err.BAD_ACCESS, 0), error
+    await device.soft_reset()
+    tb.cfg_top.value = 0
+
+
+@checked()
+async def errors_of_the_host_behind_a_stream(device: Device) -> None:
+    """A refused layer of the host belongs to no inference, whatever ran before it."""
+    job = await stream_job(device, 3)
+    outcome = await job.trial({})
+    assert outcome.slots[:3] == [0, 1, 2], outcome
+    layers = await layer_job(device, 1)
+    words = [int(word) for word in layers.layers[0].arg.replace(pool_type=12).encode()]
+    for _ in range(2):
+        await device.push(words)
+        assert await at_rest(device)
+        error = await device.error()
+        assert error and (error.code, error.inference) == (Err.BAD_POOL, 0), error
+        await tidy(device, False)

@@ -97,8 +97,8 @@ class ResetJob:
     async def arm(self) -> None:
         """The memory as it is before each trial."""
         device, layer = self.device, self.layer
-        first = self.dirty.start // 64
-        await device.back.load_ram(first, self.noise[64 * first : self.dirty.stop])
+        first, stop = int(self.dirty.start) // 64, int(self.dirty.stop)
+        await device.back.load_ram(first, self.noise[64 * first : stop])
         await device.load_map(layer.arg.in_layout, layer.x)
         if layer.x2 is not None:
             await device.load_map(layer.arg.in_layouts[1], layer.x2)

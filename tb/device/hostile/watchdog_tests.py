@@ -313,3 +313,23 @@ async def reset_of_a_hung_device(device: Device) -> None:
         text = " ".join(t for t in (text, waits, clean) if t)
         found.check(not text, f"{name}, {kind}, {limit}: {text}")
     found.verdict()
+
+
+@checked(DEAD_RULES)
+async def switched_on(tb, device: Device) -> None:
+    """A watchdog that is switched on while the bus stalls counts from then on."""
+    for still in (LEAST, FLUSH_LIMIT + 400):
+        job = await stream_job(device, 1)
+        await job.arm()
+        await device.write(LIMIT_REG, 0)
+        await kill(device, GRANT)
+        await device.start()
+        await device.wait_cycles(still)
+        assert not await device.error() and await device.read(STATUS) & 1
+        began = now(device)
+        await device.write(LIMIT_REG, 2 * LEAST)
+        event = await error_within(device, 3 * LEAST)
+        assert 2 * LEAST <= event - began <= 2 * LEAST + 40, f"{event - began} cycles"
+        tb.cfg_dead.value = ALIVE
+        await tidy(device, False)
+        assert not await job.clean_run()
