@@ -374,7 +374,10 @@ async def long_numbers(bench: Bench, dut) -> None:
         start = (1 << 32) - step
         await bench.configure(mode=2, length=1 << bit % 10, left=9, pix=start, npix=start)
         await bench.configure(pix_stride=1 << bit, res=start, res_stride=step)
+        dut.status_busy.value = 0
         assert await bench.start()
+        dut.status_busy.value = 1
+        await RisingEdge(dut.clk)  # work counts from the next cycle on
         for n in range(1, 3):
             await bench.pulse(ev_inf_next=1)
             assert await bench.read(R.AI_RES_ADR) == (start + n * step) % (1 << 32), f"bit {bit}"
@@ -385,6 +388,11 @@ async def long_numbers(bench: Bench, dut) -> None:
             await bench.pulse(ev_err=1, err_code=7, err_layer=0, err_stream=0, err_waits=0)
             assert await bench.read(R.AI_ERR_INFO) >> 24 == (count + 2) % 256, count
             await bench.write(R.AI_ERR_CODE, 0)
+    dut.status_busy.value = 0
+    for _ in range(3):
+        await RisingEdge(dut.clk)
+    await bench.pulse(ev_err=1, err_code=7, err_layer=0, err_stream=0, err_waits=0)
+    assert await bench.read(R.AI_ERR_INFO) >> 24 == 0, "a layer of the host belongs to no inference"
 
 
 @block_test(Bench)
@@ -396,6 +404,8 @@ async def taken_address(bench: Bench, dut) -> None:
     model |= {"pix_stride": 0x100, "res_stride": 0}
     await bench.configure(**model)
     assert await bench.start()
+    dut.status_busy.value = 1
+    await RisingEdge(dut.clk)
     for i in range(60):
         when = random.choice(("never", "before", "with", "after", "twice"))
         seen.add(when)
@@ -424,6 +434,12 @@ async def taken_address(bench: Bench, dut) -> None:
         await bench.compare(model, f"inference {i}, write {when}")
     assert len(seen) == 5
     await bench.pulse(ev_npix_take=1)
+    dut.status_busy.value = 0
+    assert not await bench.read(R.AI_STATUS) >> 6 & 1, "nothing is read at rest"
+    dut.status_busy.value = 1
+    await RisingEdge(dut.clk)
+    await bench.pulse(ev_npix_take=1)
+    assert await bench.read(R.AI_STATUS) >> 6 & 1
     await bench.write(R.AI_CTRL, 2)
     assert not await bench.read(R.AI_STATUS) >> 6 & 1, "a soft reset forgets what was taken"
 

@@ -321,7 +321,7 @@ async def status_fields(bench: Bench, dut) -> None:
             results += 1
         elif act in ("take", "next"):
             await bench.pulse(**{"ev_npix_take" if act == "take" else "ev_inf_next": 1})
-            taken = int(act == "take")
+            taken = int(act == "take" and layers > 0)  # at rest nothing is read
         elif act in ("error", "clear"):
             error = int(act == "error")
             await (bench.pulse(ev_err=1, err_code=7) if error else bench.write(R.AI_ERR_CODE, 0))
