@@ -178,7 +178,8 @@ def fully_connected(r: TfliteReader, op: RawOperator) -> None:
     count = math.prod(whole)
     if count % k:
         raise r.refuse(f"weights {raw.shape} do not fit the input {whole}")
-    lead = whole[:-1] if o.KeepNumDims() and whole[-1] == k else (count // k,)
+    kept = o.KeepNumDims() and whole[-1] == k and len(whole) != 4  # of rank 4 a tensor is a map
+    lead = whole[:-1] if kept else (count // k,)
     x = r.model_order(x)
     if x.shape != (*lead, k):
         flat = r.between(x, (*lead, k), x.name)
@@ -192,8 +193,7 @@ def fully_connected(r: TfliteReader, op: RawOperator) -> None:
     fields["clamp"] = clamp_of(r, o.FusedActivationFunction(), y)
     r.node(Dense, [x], inner, weights=weights, w_scale=scale, w_zero=zero, **fields)
     if inner is not y:
-        raw_shape = r.model.tensors[op.outputs[0]].shape
-        r.reshaped(inner, y, raw_shape)
+        r.reshaped(inner, y, r.model.tensors[op.outputs[0]].shape)
 
 
 # -------------------------------------------------------------------------- pools
@@ -220,7 +220,9 @@ def reduced_map(r: Operands, shape: Shape, axes: list[int]) -> tuple[Shape, tupl
     """(a map (1, lines, columns, channels) with the elements of ``shape``, lines and columns of it
     that become one, whether its channels come first) for a mean or maximum over ``axes``."""
     rank = len(shape)
-    gone = {a % rank for a in axes if -rank <= a < rank}
+    if not axes or not all(-rank <= a < rank for a in axes):
+        raise r.refuse(f"over axes {axes} of {shape}, expected some of {rank}")
+    gone = {a % rank for a in axes}
     kept = {i for i, n in enumerate(shape) if n > 1} - gone
     if rank == 4 and gone <= {1, 2}:
         return shape, (shape[1] if 1 in gone else 1, shape[2] if 2 in gone else 1), False

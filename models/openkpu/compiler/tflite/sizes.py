@@ -63,13 +63,19 @@ def _values(op: RawOperator, tensors: list[RawTensor]) -> list[Ints] | None:
     if not raws or any(raw.data is None or raw.fault or raw.dtype not in INTEGERS for raw in raws):
         return None
     inputs = [raw.values for raw in raws]
-    if sum(value.size for value in inputs) > MOST:
+    if sum(value.size for value in inputs) > MOST or _more(op.options):
         return None
     found = VALUES[op.operator](op.options, inputs)
     found = found if isinstance(found, list) else [found]
     if len(found) != len(op.outputs) or sum(np.size(value) for value in found) > MOST:
         return None
     return found
+
+
+def _more(o: Any) -> bool:
+    """Do the options ask for more than what is computed here?"""
+    fields = ("FusedActivationFunction", "BatchDims", "Offset")
+    return any(name in vars(o) and getattr(o, name)() for name in fields) if o else False
 
 
 def _slice(o: Any, inputs: list[Ints]) -> Ints:
@@ -114,6 +120,15 @@ def _filled(_o: Any, inputs: list[Ints]) -> Ints:
     return np.full(shape, inputs[1].reshape(()))
 
 
+def _divided(function: Callable[[Ints, Ints], Any]) -> Callable[[Any, list[Ints]], Any]:
+    def value(_o: Any, inputs: list[Ints]) -> Any:
+        if not inputs[1].all():
+            raise ValueError("a division by 0")
+        return function(inputs[0], inputs[1])
+
+    return value
+
+
 def _of_two(function: Callable[[Ints, Ints], Any]) -> Callable[[Any, list[Ints]], Any]:
     return lambda _o, inputs: function(inputs[0], inputs[1])
 
@@ -137,8 +152,8 @@ VALUES: dict[str, Callable[[Any, list[Ints]], Any]] = {
     "ADD": _of_two(np.add),
     "SUB": _of_two(np.subtract),
     "MUL": _of_two(np.multiply),
-    "FLOOR_DIV": _of_two(np.floor_divide),
-    "FLOOR_MOD": _of_two(np.mod),
+    "FLOOR_DIV": _divided(np.floor_divide),
+    "FLOOR_MOD": _divided(np.mod),
     "MAXIMUM": _of_two(np.maximum),
     "MINIMUM": _of_two(np.minimum),
 }
