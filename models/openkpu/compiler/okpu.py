@@ -211,7 +211,7 @@ def _read_node(fields: dict[str, Any], arrays: dict[str, npt.NDArray]) -> Node:
     for field in dataclasses.fields(kind):
         if isinstance(fields.get(field.name), list):
             fields[field.name] = tuple(fields[field.name])
-    for name in ("table", "gain", "offset"):
+    for name in ("table", "gain", "offset", "lines", "columns"):
         if fields.get(name) is not None:
             fields[name] = arrays[fields[name]]
     return kind(**fields)

@@ -44,8 +44,8 @@ def explain(
 
 
 def _two(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray[np.bool_]:
-    """TFLite's reference kernels; of averages halves away from zero."""
-    if not isinstance(node, ROUNDED):
+    """TFLite's reference kernels; of averages, and between pixels, halves away from zero."""
+    if not isinstance(node, ROUNDED) and getattr(node, "how", "") != "linear":
         return np.zeros(theirs.shape, bool)
     if isinstance(node, Pool) and node.operator == "MEAN":
         return _mean(graph, node, x) == theirs

@@ -15,6 +15,7 @@ import numpy as np
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import rarer_rules
 from openkpu.compiler.form.graph import (
+    ALONG,
     DTYPES,
     ELEMENTWISE,
     HOSTS,
@@ -286,9 +287,9 @@ def _host(node: Host, inputs: list[Tensor], output: Tensor) -> str | None:
         return f"{x.dtype} to {output.dtype}, expected int8 or uint8 to float32"
     if node.how == "cast" and (x.dtype not in INTEGERS or output.dtype in QUANTISED):
         return f"{x.dtype} to {output.dtype}, expected int32 or int64 to another or float32"
-    if node.how in ("softmax", "argmax", "argmin", "layernorm") and not 0 <= node.axis < len(
-        x.shape
-    ):
+    if node.how == "linear":
+        return rarer_rules.check_linear(node, x, output)
+    if node.how in ALONG and not 0 <= node.axis < len(x.shape):
         return f"axis {node.axis}, expected one of {len(x.shape)}"
     if node.how in ("argmax", "argmin"):
         kept = (1,) if node.keep else ()

@@ -237,6 +237,16 @@ def square(w: Writer, op: RawOperator) -> None:
     w.put(op, w.emit("Mul", [x, x]))
 
 
+def log_softmax(w: Writer, op: RawOperator) -> None:
+    w.put(op, w.emit("LogSoftmax", [w.input(op, 0)], axis=w.axis(len(w.shape(op, 0)), -1)))
+
+
+def l2_normalization(w: Writer, op: RawOperator) -> None:
+    axis = w.axis(len(w.shape(op, 0)), -1)
+    made = w.emit("LpNormalization", [w.input(op, 0)], axis=axis, p=2)
+    w.activated(op, made, options(w, op).FusedActivationFunction())
+
+
 def softmax(w: Writer, op: RawOperator) -> None:
     x, beta = w.input(op, 0), float(options(w, op).Beta())
     if beta != 1.0:
@@ -291,6 +301,8 @@ HANDLERS: dict[str, Handler] = {
     "NEG": unary("Neg"),
     "SQUARE": square,
     "SOFTMAX": softmax,
+    "LOG_SOFTMAX": log_softmax,
+    "L2_NORMALIZATION": l2_normalization,
     "ARG_MAX": arg("ArgMax"),
     "ARG_MIN": arg("ArgMin"),
     "DEQUANTIZE": dequantize,
