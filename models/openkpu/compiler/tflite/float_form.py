@@ -161,7 +161,10 @@ def reduction(kind: str) -> Handler:
             x = w.emit("Reshape", [w.model_order(x, len(own)), sizes])
         elif shape != own:
             x = w.reshaped(x, len(own), shape)
-        if kernel == shape[1:3] and kind == "AveragePool":
+        if kind == "Sum":
+            ones = w.const(np.ones((shape[3], 1, *kernel), np.float32), "ones")
+            made = w.emit("Conv", [x, ones], strides=kernel, group=shape[3])
+        elif kernel == shape[1:3] and kind == "AveragePool":
             made = w.emit("GlobalAveragePool", [x])
         else:
             made = w.emit(kind, [x], kernel_shape=kernel, strides=kernel)
@@ -232,6 +235,29 @@ def _gelu(w: Writer, op: RawOperator) -> None:
     w.put(op, w.emit("Mul", [w.emit("Mul", [x, inner]), half]))
 
 
+def compared(kind: str) -> Handler:
+    """A comparison; its result chooses in a SELECT."""
+
+    def handler(w: Writer, op: RawOperator) -> None:
+        rank = len(w.out_shape(op))
+        w.put(op, w.emit(kind, [operand(w, op, i, rank) for i in (0, 1)]))
+
+    return handler
+
+
+def select(w: Writer, op: RawOperator) -> None:
+    rank = len(w.out_shape(op))
+    w.put(op, w.emit("Where", [operand(w, op, i, rank) for i in (0, 1, 2)]))
+
+
+def zeros_like(w: Writer, op: RawOperator) -> None:
+    w.put(op, w.emit("Mul", [w.input(op, 0), w.const(np.array(0, np.float32))]))
+
+
+def rsqrt(w: Writer, op: RawOperator) -> None:
+    w.put(op, w.emit("Reciprocal", [w.emit("Sqrt", [w.input(op, 0)])]))
+
+
 def square(w: Writer, op: RawOperator) -> None:
     x = w.input(op, 0)
     w.put(op, w.emit("Mul", [x, x]))
@@ -280,7 +306,10 @@ HANDLERS: dict[str, Handler] = {
     "MAX_POOL_2D": pool("MaxPool"),
     "MEAN": reduction("AveragePool"),
     "REDUCE_MAX": reduction("MaxPool"),
+    "SUM": reduction("Sum"),
     "ADD": elementwise("Add"),
+    "DIV": elementwise("Div"),
+    "POW": elementwise("Pow"),
     "SUB": elementwise("Sub"),
     "MUL": elementwise("Mul"),
     "MAXIMUM": elementwise("Max"),
@@ -299,6 +328,16 @@ HANDLERS: dict[str, Handler] = {
     "EXP": unary("Exp"),
     "ABS": unary("Abs"),
     "NEG": unary("Neg"),
+    "GREATER": compared("Greater"),
+    "GREATER_EQUAL": compared("GreaterOrEqual"),
+    "LESS": compared("Less"),
+    "LESS_EQUAL": compared("LessOrEqual"),
+    "SELECT": select,
+    "SELECT_V2": select,
+    "ZEROS_LIKE": zeros_like,
+    "LOG": unary("Log"),
+    "SQRT": unary("Sqrt"),
+    "RSQRT": rsqrt,
     "SQUARE": square,
     "SOFTMAX": softmax,
     "LOG_SOFTMAX": log_softmax,

@@ -236,7 +236,7 @@ def reduced_map(r: Operands, shape: Shape, axes: list[int]) -> tuple[Shape, tupl
 
 
 def reduction(how: str) -> Callable[[TfliteReader, RawOperator], None]:
-    """MEAN and REDUCE_MAX: a pool of some axes as a whole."""
+    """MEAN, REDUCE_MAX and SUM: a pool of some axes as a whole, or a layer whose weights are 1."""
 
     def handler(r: TfliteReader, op: RawOperator) -> None:
         x, raw, y = r.quantised(op, 0), r.raw(op, 0), r.quantised_output(op)
@@ -253,7 +253,10 @@ def reduction(how: str) -> Callable[[TfliteReader, RawOperator], None]:
         whole = y
         if (1, x.shape[1], *ends) != y.shape or first:
             whole = r.between(y, (1, x.shape[1], *ends), y.name)
-        r.node(Pool, [x], whole, how=how, kernel=kernel, strides=kernel, clamp=y.limits)
+        if how == "sum":
+            r.node(Conv, [x], whole, **ones(x.shape[1], kernel), strides=kernel, clamp=y.limits)
+        else:
+            r.node(Pool, [x], whole, how=how, kernel=kernel, strides=kernel, clamp=y.limits)
         if whole is not y:
             out = r.model.tensors[op.outputs[0]].shape
             if first and len(out) == 4:  # as the model has it: its pixels lie along the channels
@@ -266,6 +269,18 @@ def reduction(how: str) -> Callable[[TfliteReader, RawOperator], None]:
                 r.reshaped(whole, y, out)
 
     return handler
+
+
+def ones(channels: int, kernel: tuple[int, int]) -> dict[str, Any]:
+    """Fields of a depthwise convolution that sums."""
+    none = np.zeros(channels, np.int64)
+    return {
+        "weights": np.ones((channels, 1, *kernel), np.int64),
+        "w_scale": np.ones(channels),
+        "w_zero": none,
+        "bias": none,
+        "groups": channels,
+    }
 
 
 # --------------------------------------------------------------- element by element
@@ -370,6 +385,7 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "MAX_POOL_2D": pool("max"),
     "MEAN": reduction("average"),
     "REDUCE_MAX": reduction("max"),
+    "SUM": reduction("sum"),
     "ADD": elementwise("add", True),
     "SUB": elementwise("sub", True),
     "MUL": elementwise("mul", True),
@@ -389,6 +405,9 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "ABS": unary("absolute value", lambda op: abs),
     "NEG": unary("negative", lambda op: lambda r: -r),
     "SQUARE": unary("square", lambda op: lambda r: r * r),
+    "LOG": unary("logarithm", lambda op: functions.log),
+    "SQRT": unary("square root", lambda op: functions.sqrt),
+    "RSQRT": unary("reciprocal square root", lambda op: functions.rsqrt),
     "QUANTIZE": quantize,
     "DEQUANTIZE": dequantize,
     "SOFTMAX": softmax,

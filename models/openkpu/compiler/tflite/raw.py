@@ -51,6 +51,9 @@ class RawOperator:
     outputs: list[int]
     options: Any  # the options' reader of the package, or None
     spread: Spread | None = None  # of a convolution: what counts instead of its options
+    # of a function of its one input: its 256 results, of the lowest byte first, and what it is
+    table: npt.NDArray | None = None
+    words: str = ""
 
 
 @dataclasses.dataclass
