@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite import float_moves
 from openkpu.compiler.tflite.file import parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
@@ -47,7 +48,10 @@ def write_float_onnx(model: RawModel, name: str) -> bytes:
             raise writer.refuse(
                 "no such operator here; docs/compiler.md has the table of operators"
             )
-        handler(writer, op)
+        try:
+            handler(writer, op)
+        except CompileError as error:
+            raise (error if error.node else writer.refuse(error.reason)) from None
     return writer.finish()
 
 
@@ -183,7 +187,7 @@ def elementwise(kind: str) -> Handler:
     def handler(w: Writer, op: RawOperator) -> None:
         rank = len(w.out_shape(op))
         made = w.emit(kind, [operand(w, op, i, rank) for i in (0, 1)])
-        plain = op.options is None or kind in ("Max", "Min")
+        plain = op.options is None or kind in ("Max", "Min", "Pow")
         w.activated(op, made, 0 if plain else options(w, op).FusedActivationFunction())
 
     return handler
@@ -248,6 +252,12 @@ def compared(kind: str) -> Handler:
 def select(w: Writer, op: RawOperator) -> None:
     rank = len(w.out_shape(op))
     w.put(op, w.emit("Where", [operand(w, op, i, rank) for i in (0, 1, 2)]))
+
+
+def squared_difference(w: Writer, op: RawOperator) -> None:
+    rank = len(w.out_shape(op))
+    apart = w.emit("Sub", [operand(w, op, i, rank) for i in (0, 1)])
+    w.put(op, w.emit("Mul", [apart, apart]))
 
 
 def zeros_like(w: Writer, op: RawOperator) -> None:
@@ -335,6 +345,7 @@ HANDLERS: dict[str, Handler] = {
     "SELECT": select,
     "SELECT_V2": select,
     "ZEROS_LIKE": zeros_like,
+    "SQUARED_DIFFERENCE": squared_difference,
     "LOG": unary("Log"),
     "SQRT": unary("Sqrt"),
     "RSQRT": rsqrt,

@@ -55,6 +55,8 @@ def _safe(function: Callable[[float], Any], x: float) -> float:
 
 
 def _leaky(o: Any, x: Array) -> Array:
+    if o is None:
+        raise CompileError("its options are not in the file")
     return np.where(x >= 0, x, x * np.float32(o.Alpha()))
 
 
@@ -116,6 +118,7 @@ TRUTHS: dict[str, Callable[..., Array]] = {
     "LOGICAL_NOT": np.logical_not,
 }
 CHOICES = ("SELECT", "SELECT_V2")
+FUSED = ("ADD", "SUB", "MUL", "DIV")  # operators with an activation behind them
 ALONE = ("DIV", *CHOICES)  # of bytes: there is no node for them
 BYTES = (  # what a handler makes nodes of that are functions of each byte
     *("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1"),
@@ -207,7 +210,10 @@ class _Islands:
                 (made,) = each.outputs
                 x = [self._known(n, known) for n in each.inputs]
                 raws = [self.model.tensors[n] for n in each.inputs]
-                known[made] = self._computed(each, x, raws, self.model.tensors[made])
+                try:
+                    known[made] = self._computed(each, x, raws, self.model.tensors[made])
+                except CompileError as error:
+                    raise (error if error.node else self._refused(each, error.reason)) from None
                 words.append(each.operator.lower().replace("_", " "))
         found = np.broadcast_to(known[number], 256)
         if found.dtype.kind == "f":
@@ -270,7 +276,7 @@ class _Islands:
         if kind in UNARY:
             return UNARY[kind](op.options, x[0]).astype(np.float32)
         found = OF_TWO[kind](*x).astype(np.float32)
-        code = getattr(op.options, "FusedActivationFunction", int)() if op.options else 0
+        code = op.options.FusedActivationFunction() if kind in FUSED and op.options else 0
         if code not in ACTIVATIONS:
             raise self._refused(op, f"fused activation {code}, expected none")
         low, high = ACTIVATIONS[code]
@@ -312,12 +318,10 @@ def _real(values: Array, raw: RawTensor) -> Array:
 
 
 def _quantised(steps: Array, y: RawTensor) -> Array:
-    """Halves away from 0, as TFLite's QUANTIZE; of infinities the ends, of what is no number 0."""
+    """The nearest, a tie to even; of infinities the ends, of what is no number 0."""
     low, high = (-128, 127) if y.dtype == "int8" else (0, 255)
-    steps = steps.astype(np.float64)
-    away = np.copysign(np.floor(np.abs(steps) + 0.5), steps)
-    away = np.nan_to_num(away, nan=0.0, posinf=1 << 20, neginf=-(1 << 20))
-    return np.clip(away + int(y.zero[0]), low, high).astype(np.int64)
+    whole = np.nan_to_num(np.rint(steps), nan=0.0, posinf=1 << 20, neginf=-(1 << 20))
+    return np.clip(whole + int(y.zero[0]), low, high).astype(np.int64)
 
 
 def _compared(values: Array, raw: RawTensor) -> Array:
