@@ -195,7 +195,7 @@ class _Islands:
         """Without operators of such functions that nobody reads any more."""
         wanted, kept = set(self.model.outputs), []
         for op in reversed(operators):
-            if op.operator not in KNOWN or op.table is not None or wanted & {*op.outputs}:
+            if op.operator not in KNOWN or wanted & {*op.outputs}:
                 kept.append(op)
                 wanted |= {*op.inputs}
         return kept[::-1]
