@@ -259,7 +259,7 @@ def test_of_bytes(name: str) -> None:
 @pytest.mark.parametrize("coordinates", COORDINATES)
 @pytest.mark.parametrize("size, outputs", [(5, 10), (5, 15), (7, 4), (3, 11), (1, 4), (6, 1)])
 def test_shares_of_pixels(size: int, outputs: int, coordinates: str) -> None:
-    """What LiteRT makes of lines of which one is 1: the exact shares but for float32."""
+    """What LiteRT makes of a line of ones between zeros: the exact shares but for float32."""
     m = TfliteModel(np.int8)
     x = m.input((1, size, size, 1), Q)
     y = m.value((1, size, outputs, 1), Q)

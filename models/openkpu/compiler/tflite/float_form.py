@@ -18,6 +18,7 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite import float_moves
 from openkpu.compiler.tflite.file import parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
+from openkpu.compiler.tflite.normal import NORMALISATION, with_normalisations
 from openkpu.compiler.tflite.operators import options, pads_of, reduced_map, window_of
 from openkpu.compiler.tflite.raw import RawModel, RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
@@ -40,7 +41,7 @@ def converted(data: bytes, name: str) -> bytes:
 
 def write_float_onnx(model: RawModel, name: str) -> bytes:
     """The same of a file's parts."""
-    writer = Writer(model, name)
+    writer = Writer(with_normalisations(model), name)
     for op in writer.model.operators:
         writer.op = op
         handler = HANDLERS.get(op.operator)
@@ -283,6 +284,17 @@ def l2_normalization(w: Writer, op: RawOperator) -> None:
     w.activated(op, made, options(w, op).FusedActivationFunction())
 
 
+def layer_normalization(w: Writer, op: RawOperator) -> None:
+    """What ``normal`` found; over channels, which are the last axis there."""
+    rank, normal = len(w.shape(op, 0)), op.normal
+    assert normal is not None, "a file has no such operator"
+    inputs = [w.model_order(w.input(op, 0), rank)]
+    inputs += [w.const(normal.gain, "gain"), w.const(normal.offset, "offset")]
+    made = w.emit("LayerNormalization", inputs, axis=-1, epsilon=normal.epsilon)
+    made = w.emit("Transpose", [made], perm=TO_NCHW) if rank == 4 else made
+    w.activated(op, made, options(w, op).FusedActivationFunction())
+
+
 def softmax(w: Writer, op: RawOperator) -> None:
     x, beta = w.input(op, 0), float(options(w, op).Beta())
     if beta != 1.0:
@@ -351,6 +363,7 @@ HANDLERS: dict[str, Handler] = {
     "RSQRT": rsqrt,
     "SQUARE": square,
     "SOFTMAX": softmax,
+    NORMALISATION: layer_normalization,
     "LOG_SOFTMAX": log_softmax,
     "L2_NORMALIZATION": l2_normalization,
     "ARG_MAX": arg("ArgMax"),
