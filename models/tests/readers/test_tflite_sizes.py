@@ -270,7 +270,60 @@ def spread(m: TfliteModel, x: Value) -> Value:
     return opened(m, m.binary("add", pooled, one, Quant(0.07, 5)))
 
 
+def unsaid(m: TfliteModel, y: Value) -> Value:
+    """The same tensor; the file has 1 for its lines and columns, which it leaves open."""
+    tensor = m.tensors[m._index[y.name]]
+    tensor.shape = (1, 1, 1, tensor.shape[3])
+    return opened(m, y, 0, 1, 2)
+
+
+def behind(make: Callable[[TfliteModel, Value], Value]) -> Number:
+    """An operator behind a map whose size follows from a computed shape alone."""
+
+    def both(m: TfliteModel, x: Value) -> Value:
+        y = unsaid(m, m.value((1, 16, 3, 4), Q))
+        m.op("RESHAPE", [x, packed(m, x, 3, 4, 16)], [y], "ReshapeOptions")
+        made = unsaid(m, make(m, y))
+        rng = np.random.default_rng(3)
+        return m.conv(made, weights(rng, 0, 5, made.shape[1], 1, 1), Quant(0.06, -7))
+
+    return both
+
+
+def window(pads: str, stride: int, groups: int = 1) -> Number:
+    def make(m: TfliteModel, x: Value) -> Value:
+        own = weights(np.random.default_rng(4), 0, 16, 16 // groups, 3, 2)
+        how: Any = {"stride": (stride, stride), "pads": pads, "groups": groups}
+        return m.conv(x, own, Quant(0.05, 3), **how)
+
+    return make
+
+
+def reshaped_by(kind: str, options: str, *more: Any, shape: Sequence[int], **fields: int) -> Number:
+    def make(m: TfliteModel, x: Value) -> Value:
+        y = m.value(shape, Q)
+        m.op(kind, [x, *(m.integers(v) for v in more)], [y], options, "", **fields)
+        return y
+
+    return make
+
+
+PADS = [[0, 0], [1, 0], [2, 1], [0, 0]]
+OPERATORS: dict[str, Number] = {
+    "convolution": window("same", 2),
+    "convolution, valid": window("valid", 1),
+    "depthwise": window("valid", 2, 16),
+    "pool": lambda m, x: m.pool("max", x, (2, 3), (1, 2)),
+    "pool, all of it": lambda m, x: m.pool("max", x, (3, 3), (2, 2), "same"),
+    "pad": reshaped_by("PAD", "PadOptions", PADS, shape=(1, 16, 4, 7)),
+    "nearest": reshaped_by(
+        *("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions"), [6, 8], shape=(1, 16, 6, 8)
+    ),
+    "deep": reshaped_by("DEPTH_TO_SPACE", "DepthToSpaceOptions", shape=(1, 4, 6, 8), blockSize=2),
+    "tile": reshaped_by("TILE", "TileOptions", [1, 2, 3, 1], shape=(1, 16, 6, 12)),
+}
 NETS: dict[str, Number] = {
+    **{f"behind: {name}": behind(make) for name, make in OPERATORS.items()},
     "reshaped": reshaped,
     "flattened": flattened,
     "dense of maps": dense_of_maps,

@@ -23,6 +23,7 @@ Ints = npt.NDArray[np.integer[Any]]
 Shape = tuple[int, ...]
 MOST = 4096  # elements of what is computed here
 INTEGERS = ("int32", "int64", "bool")
+SAME = 0  # of padding
 
 
 def sized(model: RawModel) -> RawModel:
@@ -198,9 +199,48 @@ def _expanded(op: RawOperator, tensors: list[RawTensor]) -> Shape:
     return tuple(shape)
 
 
-def _first(op: RawOperator, tensors: list[RawTensor]) -> Shape:
-    """The output's own, but for the images."""
-    return (*_shape(op, tensors)[:1], *tensors[op.outputs[0]].shape[1:])
+def _window(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    """Of a convolution or pool; its channels are in the file."""
+    shape, own, o = _shape(op, tensors), tensors[op.outputs[0]].shape, op.options
+    if o is None or len(shape) != 4 or len(own) != 4:
+        return ()
+    if op.operator.endswith("POOL_2D"):
+        kernel, dilation = (o.FilterHeight(), o.FilterWidth()), (1, 1)
+    else:
+        kernel, dilation = _shape(op, tensors, 1)[1:3], (o.DilationHFactor(), o.DilationWFactor())
+    steps, ends = (o.StrideH(), o.StrideW()), []
+    for n, k, s, d in zip(shape[1:3], kernel, steps, dilation, strict=True):
+        reach = 0 if o.Padding() == SAME else (k - 1) * d
+        ends.append(-(-(n - reach) // max(s, 1)))
+    return (shape[0], *ends, own[3])
+
+
+def _padded(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape, pads = _shape(op, tensors), _known(op, tensors, 1)
+    if pads is None or len(pads) != 2 * len(shape):
+        return ()
+    return tuple(n + a + b for n, a, b in zip(shape, pads[::2], pads[1::2], strict=True))
+
+
+def _resized(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape, size = _shape(op, tensors), _known(op, tensors, 1)
+    return (shape[0], *size, shape[-1]) if size and len(shape) == 4 else ()
+
+
+def _blocks(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape, b = _shape(op, tensors), op.options.BlockSize() if op.options is not None else 0
+    if b < 1 or len(shape) != 4:
+        return ()
+    n, h, w, c = shape
+    apart = op.operator == "SPACE_TO_DEPTH"
+    return (n, h // b, w // b, c * b * b) if apart else (n, h * b, w * b, c // (b * b))
+
+
+def _tiled(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape, times = _shape(op, tensors), _known(op, tensors, 1)
+    if times is None or len(times) != len(shape):
+        return ()
+    return tuple(n * m for n, m in zip(shape, times, strict=True))
 
 
 def _asked(op: RawOperator, tensors: list[RawTensor]) -> Shape:
@@ -269,15 +309,16 @@ UNARY = [
     "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "PRELU", "CAST",
 ]
 OF_TWO = ["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW"]
-IMAGES = [
-    "CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MIRROR_PAD",
-    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH",
-]
+WINDOWS = ["CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"]
 # fmt: on
 SHAPES: dict[str, Callable[[RawOperator, list[RawTensor]], Shape]] = {
     **dict.fromkeys(UNARY, _same),
     **dict.fromkeys(OF_TWO, _broadcast),
-    **dict.fromkeys(IMAGES, _first),
+    **dict.fromkeys(WINDOWS, _window),
+    **dict.fromkeys(["PAD", "PADV2", "MIRROR_PAD"], _padded),
+    **dict.fromkeys(["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"], _resized),
+    **dict.fromkeys(["DEPTH_TO_SPACE", "SPACE_TO_DEPTH"], _blocks),
+    "TILE": _tiled,
     "RESHAPE": _reshaped,
     "TRANSPOSE_CONV": _asked,
     "EXPAND_DIMS": _expanded,
