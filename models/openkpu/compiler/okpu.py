@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.form.check import check_tensors
+from openkpu.compiler.form.check import check_nodes, check_tensors
 from openkpu.compiler.form.graph import Graph, Host, Move, Node, Table, Tensor
 from openkpu.compiler.lowering.device import Given
 from openkpu.compiler.lowering.lower import Report
@@ -184,6 +184,7 @@ def _program(
     for fields in content["parts"]:
         if "host" in fields:
             nodes = [_read_node(node, arrays) for node in fields["host"]]
+            check_nodes(graph, nodes)
             graph.nodes += nodes
             parts.append(HostPart(nodes))
             continue

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -254,6 +257,38 @@ def test_of_bytes(name: str) -> None:
             steps = sum(r.missed for r in program.reports.values())
             assert np.abs(made - mine[graph.outputs[0]]).max() <= (1 if steps else 0)
     assert found.total.values > 0 and not found.total.reasons["none"], found.total
+
+
+BROKEN: dict[str, tuple[dict[str, object], str]] = {
+    "no shares": ({"lines": None}, "expected a map, and shares of its lines and columns"),
+    "other shares": ({"lines": "a0"}, "damaged|shares"),
+    "another kind": ({"how": "lined"}, "'lined', expected one of softmax"),
+    "two inputs": ({"inputs": ["t0", "t0"]}, "2 inputs and 1 outputs, expected 1 and 1"),
+    "no tensor": ({"inputs": ["nowhere"]}, "tensor 'nowhere' is not in the graph"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_program_file_with_a_broken_node(name: str) -> None:
+    """Fields of the host's nodes are checked when a file is loaded."""
+    fields, text = BROKEN[name]
+    m = TfliteModel(np.int8)
+    y = layered(CASES["between"])(m, m.input((1, 8, 6, 4), Q))
+    graph = tflite.read_tflite(m.finish([y]), "net")
+    data = okpu.dumps(build.build_program(graph, configs.load_config("k210")))
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(changed, "w") as new:
+        for entry in old.namelist():
+            content = old.read(entry)
+            if entry == okpu.NAME:
+                whole = json.loads(content)
+                (node,) = [n for part in whole["parts"] for n in part.get("host", ())]
+                node.update(fields)
+                content = json.dumps(whole).encode()
+            new.writestr(entry, content)
+    with pytest.raises(CompileError, match=rf"^net\.okpu: .*({text})") as error:
+        okpu.loads_okpu(changed.getvalue(), "net.okpu")
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)

@@ -8,7 +8,7 @@ CompileError of one line with the node's name, its operator and what was expecte
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -57,6 +57,16 @@ def check_graph(graph: Graph) -> Graph:
     if missing := [name for name in graph.outputs if name not in known]:
         raise CompileError(f"output {missing[0]!r}: no node writes it", where=graph.name)
     return graph
+
+
+def check_nodes(graph: Graph, nodes: Sequence[Node]) -> None:
+    """CompileError for nodes with fields, types or shapes that cannot be; their order is free."""
+    for node in nodes:
+        missing = [n for n in (*node.inputs, *node.outputs) if n not in graph.tensors]
+        fault = f"tensor {missing[0]!r} is not in the graph" if missing else _node(graph, node)
+        if fault:
+            where = {"node": node.name, "operator": node.operator, "where": graph.name}
+            raise CompileError(fault, **where)
 
 
 def check_tensors(graph: Graph) -> None:
