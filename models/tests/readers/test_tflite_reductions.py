@@ -127,6 +127,20 @@ def test_refused(kind: str, form: str, shape: tuple[int, ...], axes: list[int], 
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("form", ["int8", "float32"])
+def test_damaged_sizes(form: str) -> None:
+    """A size of 0, and no sizes at all where an axis is asked for."""
+    for shape in ((1, 0, 4, 8), ()):
+        m, y = written("MEAN", MAP, [-1], True)
+        m.tensors[m.inputs[0]].shape = shape
+        m.tensors[m._index[y.name]].open = (-1, 6, 4, 1)
+        read = tflite.read_tflite if form == "int8" else float_form.converted
+        data = (m if form == "int8" else floating(m, form)).finish([y])
+        with pytest.raises(CompileError, match=r"^net: ") as error:
+            read(data, "net")
+        assert "\n" not in str(error.value)
+
+
 # ------------------------------------------------------------------ more than 1,024 channels
 def wide_vector(m: TfliteModel, rng: np.random.Generator) -> Value:
     """A fully connected layer of the 1,280 channels that a map of 2x2 has on average."""

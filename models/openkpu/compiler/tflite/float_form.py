@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu import files
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite import float_moves
-from openkpu.compiler.tflite.file import parse_tflite
+from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
 from openkpu.compiler.tflite.normal import NORMALISATION, with_normalisations
 from openkpu.compiler.tflite.operators import options, pads_of, reduced_map, window_of
@@ -53,6 +54,8 @@ def write_float_onnx(model: RawModel, name: str) -> bytes:
             handler(writer, op)
         except CompileError as error:
             raise (error if error.node else writer.refuse(error.reason)) from None
+        except DAMAGE as error:
+            raise writer.refuse(f"{DAMAGED}{files.said(error)}") from None
     return writer.finish()
 
 

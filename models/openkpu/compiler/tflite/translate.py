@@ -11,7 +11,7 @@ from openkpu import files
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.tflite import islands
-from openkpu.compiler.tflite.file import DAMAGE, parse_tflite
+from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.operators import HANDLERS
 from openkpu.compiler.tflite.raw import RawModel
 from openkpu.compiler.tflite.reader import TfliteReader
@@ -42,6 +42,8 @@ def read_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> G
             HANDLERS[op.operator](reader, op)
         except CompileError as error:
             raise (error if error.node else reader.refuse(error.reason)) from None
+        except DAMAGE as error:
+            raise reader.refuse(f"{DAMAGED}{files.said(error)}") from None
     return reader.finish()
 
 
@@ -52,5 +54,4 @@ def _tabled(model: RawModel, name: str) -> RawModel:
     except CompileError:
         raise
     except DAMAGE as error:
-        what = f"a damaged TFLite model: {files.said(error)}"
-        raise CompileError(what, where=name) from None
+        raise CompileError(f"{DAMAGED}{files.said(error)}", where=name) from None
