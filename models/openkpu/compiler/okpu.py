@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.form.check import check_tensors
+from openkpu.compiler.form.check import check_nodes, check_tensors
 from openkpu.compiler.form.graph import Graph, Host, Move, Node, Table, Tensor
 from openkpu.compiler.lowering.device import Given
 from openkpu.compiler.lowering.lower import Report
@@ -184,6 +184,7 @@ def _program(
     for fields in content["parts"]:
         if "host" in fields:
             nodes = [_read_node(node, arrays) for node in fields["host"]]
+            check_nodes(graph, nodes)
             graph.nodes += nodes
             parts.append(HostPart(nodes))
             continue
@@ -211,7 +212,7 @@ def _read_node(fields: dict[str, Any], arrays: dict[str, npt.NDArray]) -> Node:
     for field in dataclasses.fields(kind):
         if isinstance(fields.get(field.name), list):
             fields[field.name] = tuple(fields[field.name])
-    for name in ("table", "gain", "offset"):
+    for name in ("table", "gain", "offset", "lines", "columns"):
         if fields.get(name) is not None:
             fields[name] = arrays[fields[name]]
     return kind(**fields)

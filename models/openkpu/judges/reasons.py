@@ -44,8 +44,8 @@ def explain(
 
 
 def _two(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray[np.bool_]:
-    """TFLite's reference kernels; of averages halves away from zero."""
-    if not isinstance(node, ROUNDED):
+    """TFLite's reference kernels; of averages, and between pixels, halves away from zero."""
+    if not isinstance(node, ROUNDED) and getattr(node, "how", "") != "linear":
         return np.zeros(theirs.shape, bool)
     if isinstance(node, Pool) and node.operator == "MEAN":
         return _mean(graph, node, x) == theirs
@@ -55,12 +55,13 @@ def _two(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArray
 def _mean(graph: Graph, node: Pool, x: list[Array]) -> Array:
     """MEAN: the sum times one factor, which has the number of elements in it."""
     (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
-    return np.clip(_scaled(graph, node, _sums(x[0], source.zero)) + y.zero, *node.clamp)
+    return np.clip(_scaled(graph, node, _sums(node, x[0], source.zero)) + y.zero, *node.clamp)
 
 
-def _sums(x: Array, zero: int) -> Array:
-    """Of whole maps (1, C, 1, 1)."""
-    return (x - zero).sum(axis=(2, 3), keepdims=True)
+def _sums(node: Pool, x: Array, zero: int) -> Array:
+    """Of the windows of a map, which lie side by side."""
+    (kh, kw), (_, c, h, w) = node.kernel, x.shape
+    return (x - zero).reshape(1, c, h // kh, kh, w // kw, kw).sum(axis=(3, 5))
 
 
 def _scaled(graph: Graph, node: Pool, sums: Array) -> Array:
@@ -115,7 +116,7 @@ def _fixed(graph: Graph, node: Node, x: list[Array], theirs: Array) -> npt.NDArr
     if isinstance(node, Pool) and node.operator == "MEAN":
         (source,), (y,) = graph.of(node.inputs), graph.of(node.outputs)
         share = round(source.zero * (source.scale or 0) / (y.scale or 1))
-        found = _scaled(graph, node, _sums(x[0], 0)) + y.zero - share
+        found = _scaled(graph, node, _sums(node, x[0], 0)) + y.zero - share
         return np.clip(found, *node.clamp) == theirs
     if not isinstance(node, SUMS):
         return np.zeros(theirs.shape, bool)

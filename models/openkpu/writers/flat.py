@@ -20,6 +20,7 @@ TYPES = {
     np.dtype(np.uint8): tflite.TensorType.UINT8,
     np.dtype(np.int8): tflite.TensorType.INT8,
     np.dtype(np.int16): tflite.TensorType.INT16,
+    np.dtype(np.bool_): tflite.TensorType.BOOL,
 }
 
 
@@ -34,6 +35,7 @@ class FlatTensor:
     scales: Sequence[float] = ()
     zero_points: Sequence[int] = ()
     axis: int = 0
+    open: tuple[int, ...] = ()  # the shape with -1 for sizes that are open, where there are any
 
 
 @dataclasses.dataclass
@@ -71,6 +73,7 @@ def _numbers(builder: flatbuffers.Builder, values: Sequence[int | float], dtype:
 def _tensor(builder: flatbuffers.Builder, tensor: FlatTensor, buffer: int) -> int:
     name = builder.CreateString(tensor.name)
     shape = _numbers(builder, tensor.shape, np.int32)
+    signature = _numbers(builder, tensor.open, np.int32) if tensor.open else None
     quantization = None
     if len(tensor.scales):
         scale = _numbers(builder, tensor.scales, np.float32)
@@ -90,6 +93,7 @@ def _tensor(builder: flatbuffers.Builder, tensor: FlatTensor, buffer: int) -> in
         buffer=buffer,
         name=name,
         quantization=quantization,
+        shapeSignature=signature,
     )
 
 

@@ -128,8 +128,8 @@ def test_refused() -> None:
     m = TfliteModel(np.int8)
     x = m.input(SHAPE, Quant(0.05, 3))
     y = m.value(x.shape, Quant(0.05, 3))
-    m.op("L2_NORMALIZATION", [x], [y], "L2NormOptions")
-    with pytest.raises(CompileError, match=r"L2_NORMALIZATION.*no such operator"):
+    m.op("CUMSUM", [x, m.integers(1)], [y], "CumsumOptions")
+    with pytest.raises(CompileError, match=r"CUMSUM.*no such operator"):
         float_form.converted(floating(m, "float32").finish([y]), "net")
 
 

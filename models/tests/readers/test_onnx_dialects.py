@@ -361,6 +361,11 @@ MIXED: dict[str, Make] = {
     "pad": lambda f, x: f.node("Pad", x, f.put([1, 0, 0, 0, 0, 0, 0, 0], np.int64)),
     "argmax": lambda f, x: f.node("ArgMax", x, axis=0),
     "softmax": turned("Softmax", axis=0),
+    "log softmax": turned("LogSoftmax", axis=0),
+    "lengths": turned("LpNormalization", axis=0, p=2),
+    "layer norm": lambda f, x: f.qdq(
+        f.node("LayerNormalization", x, f.put(1.0), axis=0), 0.05, 120
+    ),
 }
 
 

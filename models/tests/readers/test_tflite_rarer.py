@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +14,11 @@ import pytest
 
 from models.tests.quantised.test_float_tflite import floating
 from openkpu import configs
-from openkpu.compiler import build, okpu, run
+from openkpu.compiler import agree, build, okpu, run
 from openkpu.compiler.calibration import prepare, quantise
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
+from openkpu.compiler.form.between import COORDINATES, shares
 from openkpu.compiler.onnx import translate
 from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
@@ -131,7 +135,68 @@ def product(turned: bool) -> Make:
     return make
 
 
+def between(height: int, width: int, align: bool = False, half: bool = True) -> Make:
+    """Linear resizing, as Keras' UpSampling2D and Resizing have it with half pixels."""
+
+    def make(m: TfliteModel, x: Value) -> Value:
+        y = m.value((1, x.shape[1], height, width), Q)
+        how = {"alignCorners": align, "halfPixelCenters": half}
+        size = m.integers([height, width])
+        m.op("RESIZE_BILINEAR", [x, size], [y], "ResizeBilinearOptions", "", **how)
+        return y
+
+    return make
+
+
+def along(kind: str, scale: float, zero: int, options: str = "") -> Make:
+    """LOG_SOFTMAX and L2_NORMALIZATION, with the scale that LiteRT asks for."""
+
+    def make(m: TfliteModel, x: Value) -> Value:
+        y = m.value(x.shape, Quant(scale, zero))
+        m.op(kind, [x], [y], options)
+        return y
+
+    return make
+
+
+def unpacked(axis: int, at: int) -> Make:
+    """A part of ``unstack``, and what it is with its axis again."""
+
+    def make(m: TfliteModel, x: Value) -> Value:
+        inside = [x.shape[a] for a in (0, 2, 3, 1)]
+        count = inside.pop(axis)
+        parts = [m.value(inside, Q) for _ in range(count)]
+        m.op("UNPACK", [x], parts, "UnpackOptions", num=count, axis=axis)
+        return parts[at]
+
+    return make
+
+
+def layered(make: Make) -> Make:
+    """Between two convolutions."""
+
+    def both(m: TfliteModel, x: Value) -> Value:
+        weights = Weights(np.random.default_rng(4).integers(-9, 9, (8, 8, 1, 1)).astype("i1"), 0.02)
+        return m.conv(make(m, m.conv(x, weights, Q)), weights, Quant(0.06, 9))
+
+    return both
+
+
+# beside LiteRT alone: there is nothing for the device in them
+MOVED = ("gelu", "tiled", "resized", "repeated", "depth", "space", "unpacked", "between")
+HOSTED = ("log softmax", "vectors")
 CASES: dict[str, Make] = {
+    "between": between(12, 8),
+    "between, thrice": between(18, 4),
+    "between, less": between(4, 3),
+    "between, corners": between(11, 7, align=True, half=False),
+    "between, from the edge": between(12, 7, half=False),
+    "between, one": between(1, 1),
+    "log softmax": along("LOG_SOFTMAX", 16 / 256, 127, "LogSoftmaxOptions"),
+    "vectors": along("L2_NORMALIZATION", 1 / 128, 0, "L2NormOptions"),
+    "unpacked channel": unpacked(-1, 5),
+    "unpacked line": unpacked(1, 2),
+    "unpacked column": unpacked(2, 3),
     "transposed 3x3 by 2": transposed(3, 2, True),
     "transposed 3x3 by 2, valid": transposed(3, 2, False),
     "transposed 2x2 by 2": transposed(2, 2, True),
@@ -176,9 +241,10 @@ def test_of_bytes(name: str) -> None:
     data = m.finish([y])
     graph, interpreter = tflite.read_tflite(data, "net"), runtime(data)
     program = None
-    if not name.startswith(("gelu", "tiled", "resized", "repeated", "depth", "space")):
+    if not name.startswith((*MOVED, *HOSTED)):
         program = build.build_program(graph, configs.load_config("k210"))
-    found = Judgement("net", "optimised", ("two", "half", "fixed", "function"))
+    reasons = ("two",) if name.startswith("between") else ("two", "half", "fixed", "function")
+    found = Judgement("net", "optimised", reasons)
     for seed in range(3):
         x = np.random.default_rng(seed).integers(-128, 128, (1, 6, 4, 8))
         want = theirs(interpreter, x.astype(np.int8)).astype(np.int64)
@@ -191,6 +257,70 @@ def test_of_bytes(name: str) -> None:
             steps = sum(r.missed for r in program.reports.values())
             assert np.abs(made - mine[graph.outputs[0]]).max() <= (1 if steps else 0)
     assert found.total.values > 0 and not found.total.reasons["none"], found.total
+
+
+BROKEN: dict[str, tuple[dict[str, object], str]] = {
+    "no shares": ({"lines": None}, "expected a map, and shares of its lines and columns"),
+    "other shares": ({"lines": "a0"}, "damaged|shares"),
+    "another kind": ({"how": "lined"}, "'lined', expected one of softmax"),
+    "two inputs": ({"inputs": ["t0", "t0"]}, "2 inputs and 1 outputs, expected 1 and 1"),
+    "no tensor": ({"inputs": ["nowhere"]}, "tensor 'nowhere' is not in the graph"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_program_file_with_a_broken_node(name: str) -> None:
+    """Fields of the host's nodes are checked when a file is loaded."""
+    fields, text = BROKEN[name]
+    m = TfliteModel(np.int8)
+    y = layered(CASES["between"])(m, m.input((1, 8, 6, 4), Q))
+    graph = tflite.read_tflite(m.finish([y]), "net")
+    data = okpu.dumps(build.build_program(graph, configs.load_config("k210")))
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(changed, "w") as new:
+        for entry in old.namelist():
+            content = old.read(entry)
+            if entry == okpu.NAME:
+                whole = json.loads(content)
+                (node,) = [n for part in whole["parts"] for n in part.get("host", ())]
+                node.update(fields)
+                content = json.dumps(whole).encode()
+            new.writestr(entry, content)
+    with pytest.raises(CompileError, match=rf"^net\.okpu: .*({text})") as error:
+        okpu.loads_okpu(changed.getvalue(), "net.okpu")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("size, outputs", [(5, 10), (5, 15), (7, 4), (3, 11), (1, 4), (6, 1)])
+def test_shares_of_pixels(size: int, outputs: int, coordinates: str) -> None:
+    """What LiteRT makes of a line of ones between zeros: the exact shares but for float32."""
+    m = TfliteModel(np.int8)
+    x = m.input((1, size, size, 1), Q)
+    y = m.value((1, size, outputs, 1), Q)
+    how = {"alignCorners": "align" in coordinates, "halfPixelCenters": "half" in coordinates}
+    ends = [x, m.integers([outputs, 1])], [y], "ResizeBilinearOptions"
+    m.op("RESIZE_BILINEAR", *ends, "", **how)
+    data = floating(m, "float32").finish([y])
+    ones = np.eye(size, dtype=np.float32).reshape(1, size, 1, size)
+    found = theirs(runtime(data), ones).reshape(outputs, size)
+    np.testing.assert_allclose(shares(size, outputs, coordinates), found, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["between, thrice", "log softmax", "vectors"])
+def test_on_the_host(name: str) -> None:
+    """Between two layers, in a program file as well: the reference's bytes."""
+    m = TfliteModel(np.int8)
+    graph = tflite.read_tflite(m.finish([layered(CASES[name])(m, m.input((1, 8, 6, 4), Q))]), "net")
+    program = build.build_program(graph, configs.load_config("k210"))
+    assert [r.runs for r in program.reports.values()] == ["device", "host", "device"]
+    again = okpu.loads_okpu(okpu.dumps(program), "net.okpu")
+    given = {graph.inputs[0]: np.random.default_rng(5).integers(-128, 128, (1, 8, 6, 4))}
+    assert agree.faults(graph, program, given) == []
+    (name,) = graph.outputs
+    np.testing.assert_array_equal(
+        run.run_program(again, given)[name], run.run_program(program, given)[name]
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -228,6 +358,46 @@ def test_constant_of_rank_0(how: str) -> None:
     found = run.run_program(again, inside)[graph.outputs[0]].transpose(0, 2, 3, 1)
     want = theirs(runtime(data), given.astype(np.int8)).astype(np.int64)
     assert np.abs(found - want).max() <= 1
+
+
+def wrong_size(m: TfliteModel, x: Value) -> Value:
+    y = m.value((1, 8, 12, 8), Q)
+    m.op("RESIZE_BILINEAR", [x, m.integers([12, 9])], [y], "ResizeBilinearOptions")
+    return y
+
+
+def wrong_count(m: TfliteModel, x: Value) -> Value:
+    y = m.value((1, 4, 8), Q)
+    m.op("UNPACK", [x], [y], "UnpackOptions", num=1, axis=1)
+    return y
+
+
+def limited(m: TfliteModel, x: Value) -> Value:
+    y = m.value(x.shape, Quant(1 / 128, 0))
+    m.op("L2_NORMALIZATION", [x], [y], "L2NormOptions", fusedActivationFunction=5)
+    return y
+
+
+REFUSED = {
+    "RESIZE_BILINEAR": (
+        wrong_size,
+        r"size \[12, 9\], the output has \(12, 8\)|input .*and the output's size",
+    ),
+    "UNPACK": (wrong_count, r"1 outputs, axis 1 of \(1, 6, 4, 8\) has 6"),
+    "L2_NORMALIZATION": (limited, "(a )?fused activation"),
+}
+
+
+@pytest.mark.parametrize("form", ["int8", "float32"])
+@pytest.mark.parametrize("kind", REFUSED)
+def test_refused(kind: str, form: str) -> None:
+    make, text = REFUSED[kind]
+    m = TfliteModel(np.int8)
+    y = make(m, m.input((1, 8, 6, 4), Q))
+    read = tflite.read_tflite if form == "int8" else float_form.converted
+    with pytest.raises(CompileError, match=rf"^net: node '\S+' \({kind}\): ({text})") as error:
+        read((m if form == "int8" else floating(m, form)).finish([y]), "net")
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("times", [[1, 0, 1, 1], [2, 2]])

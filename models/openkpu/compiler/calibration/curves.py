@@ -19,7 +19,13 @@ UNARY = frozenset(
         *("Tanh", "Swish"),
     )
 )
-BINARY = frozenset(("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "PRelu"))
+BINARY = frozenset(
+    (
+        *("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "PRelu"),
+        *("Greater", "GreaterOrEqual", "Less", "LessOrEqual"),
+    )
+)
+CHOICE = "Where"
 LIMITS = frozenset(("Clip", "Relu"))
 
 
@@ -62,7 +68,8 @@ def _root(net: Net, node: Any, roots: dict[str, str]) -> str | None:
         return roots.get(x, x) if x in roots or not own else None
     if node.op_type in UNARY:
         return _of(net, node.input[0], roots)
-    if node.op_type not in BINARY or len(node.input) != 2:
+    count = 3 if node.op_type == CHOICE else 2
+    if node.op_type not in (*BINARY, CHOICE) or len(node.input) != count:
         return None
     if node.op_type == "PRelu":
         single = net.constants.get(node.input[1])
@@ -74,10 +81,8 @@ def _root(net: Net, node: Any, roots: dict[str, str]) -> str | None:
                 return None
             continue
         ends.append(_of(net, name, roots))
-    if len(ends) == 1 or (len(ends) == 2 and ends[0] == ends[1]):
-        return ends[0]
-    return None
+    return ends[0] if len(set(ends)) == 1 else None
 
 
 def _of(net: Net, name: str, roots: dict[str, str]) -> str | None:
-    return roots.get(name, name) if name in net.floats else None
+    return roots.get(name, name if name in net.floats else None)

@@ -29,7 +29,10 @@ from openkpu.words import METHODS
 Feeds = dict[str, npt.NDArray[np.float32]]  # a batch of one for each input
 KINDS: dict[str, str] = dict(zip(METHODS, ("MinMax", "Percentile", "Entropy"), strict=True))
 CHUNK = 16  # samples whose tensors are in memory at a time
-FLOAT_RESULTS = ("Softmax",)  # their results are bytes only where another node wants bytes
+FLOAT_RESULTS = (
+    "Softmax",
+    "LogSoftmax",
+)  # their results are bytes only where another node wants bytes
 
 
 class _Reader:

@@ -30,7 +30,17 @@ SAME = frozenset(
     (
         *("AveragePool", "Concat", "Flatten", "GlobalAveragePool", "GlobalMaxPool"),
         *("Identity", "MaxPool"),
-        *("Pad", "ReduceMean", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose"),
+        *(
+            "Pad",
+            "ReduceMean",
+            "Reshape",
+            "Resize",
+            "Slice",
+            "Split",
+            "Squeeze",
+            "Tile",
+            "Transpose",
+        ),
         "Unsqueeze",
     )
 )

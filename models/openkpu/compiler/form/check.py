@@ -8,13 +8,14 @@ CompileError of one line with the node's name, its operator and what was expecte
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import rarer_rules
 from openkpu.compiler.form.graph import (
+    ALONG,
     DTYPES,
     ELEMENTWISE,
     HOSTS,
@@ -56,6 +57,16 @@ def check_graph(graph: Graph) -> Graph:
     if missing := [name for name in graph.outputs if name not in known]:
         raise CompileError(f"output {missing[0]!r}: no node writes it", where=graph.name)
     return graph
+
+
+def check_nodes(graph: Graph, nodes: Sequence[Node]) -> None:
+    """CompileError for nodes with fields, types or shapes that cannot be; their order is free."""
+    for node in nodes:
+        missing = [n for n in (*node.inputs, *node.outputs) if n not in graph.tensors]
+        fault = f"tensor {missing[0]!r} is not in the graph" if missing else _node(graph, node)
+        if fault:
+            where = {"node": node.name, "operator": node.operator, "where": graph.name}
+            raise CompileError(fault, **where)
 
 
 def check_tensors(graph: Graph) -> None:
@@ -286,9 +297,9 @@ def _host(node: Host, inputs: list[Tensor], output: Tensor) -> str | None:
         return f"{x.dtype} to {output.dtype}, expected int8 or uint8 to float32"
     if node.how == "cast" and (x.dtype not in INTEGERS or output.dtype in QUANTISED):
         return f"{x.dtype} to {output.dtype}, expected int32 or int64 to another or float32"
-    if node.how in ("softmax", "argmax", "argmin", "layernorm") and not 0 <= node.axis < len(
-        x.shape
-    ):
+    if node.how == "linear":
+        return rarer_rules.check_linear(node, x, output)
+    if node.how in ALONG and not 0 <= node.axis < len(x.shape):
         return f"axis {node.axis}, expected one of {len(x.shape)}"
     if node.how in ("argmax", "argmin"):
         kept = (1,) if node.keep else ()

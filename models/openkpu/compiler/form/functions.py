@@ -118,6 +118,21 @@ def exp(r: Number) -> float:
     return math.exp(float(r)) if r < 700 else math.inf
 
 
+def log(r: Number) -> float:
+    """The natural logarithm; of 0 and below minus infinity, as the runtimes' tables have it."""
+    return math.log(r) if r > 0 else -math.inf
+
+
+def sqrt(r: Number) -> float:
+    """The square root; below 0 that of 0."""
+    return math.sqrt(r) if r > 0 else 0.0
+
+
+def rsqrt(r: Number) -> float:
+    """Its reciprocal; of 0 and below infinity."""
+    return 1 / math.sqrt(r) if r > 0 else math.inf
+
+
 def fused(x: Tensor, low: float, high: float) -> tuple[int, int]:
     """The clamp of an activation low..high in integers of ``x``: rounded, halves away from 0."""
     ends = []

@@ -50,9 +50,15 @@ RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
 POOLS = ("max", "average")
 ELEMENTWISE = ("add", "sub", "mul", "max", "min")
 MOVES = ("reshape", "transpose", "concat", "slice", "pad", "take")
-# softmax (axis, beta), argmax and argmin (axis, keep, last), quantize, dequantize, table; cast: an
-# integer in another type; layernorm (axis, epsilon, gain, offset)
-HOSTS = ("softmax", "argmax", "argmin", "quantize", "dequantize", "table", "cast", "layernorm")
+# softmax and its logarithm logsoftmax (axis, beta), argmax and argmin (axis, keep, last), quantize,
+# dequantize, table; cast: an integer in another type; layernorm (axis, epsilon, gain, offset);
+# l2norm: divided by the length of the vectors along axis, at least epsilon; linear: lines and
+# columns between those of a map (lines, columns)
+HOSTS = (
+    *("softmax", "logsoftmax", "argmax", "argmin", "quantize", "dequantize", "table", "cast"),
+    *("layernorm", "l2norm", "linear"),
+)
+ALONG = ("softmax", "logsoftmax", "argmax", "argmin", "layernorm", "l2norm")  # those with an axis
 
 
 @dataclasses.dataclass
@@ -274,9 +280,12 @@ class Host(Node):
     keep: bool = False  # argmax keeps its axis
     last: bool = False  # argmax: of equal ones the last
     table: npt.NDArray | None = None  # of "table", as Table has it; 256 float32 where they come out
-    epsilon: float = 0.0  # of layernorm, as are the next two: shapes that go with the last axes
-    gain: npt.NDArray[np.float64] | None = None
+    epsilon: float = 0.0  # of layernorm and l2norm
+    gain: npt.NDArray[np.float64] | None = None  # of layernorm: shapes that go with the last axes
     offset: npt.NDArray[np.float64] | None = None
+    lines: npt.NDArray[np.float64] | None = None  # of linear: (oh, H), the share of each line
+    columns: npt.NDArray[np.float64] | None = None  # (ow, W)
+    coordinates: str = ""  # one of ``between``: TFLite's kernels have shares of their own
 
     def describe(self) -> str:
         return self.how

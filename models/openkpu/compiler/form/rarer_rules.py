@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.compiler.form import between
 from openkpu.compiler.form import rounding as two
 from openkpu.compiler.form.exact import scaled_once
 from openkpu.compiler.form.graph import Host, Move, Node, Tensor
@@ -86,9 +87,46 @@ def take(node: Move, values: Array) -> Array:
     return values[np.ix_(*node.places)]
 
 
+def softmax(node: Host, real: Array) -> Array:
+    """Powers of e as shares of their sum along ``axis``; float64, as the next ones."""
+    powers = np.exp(real * node.beta - (real * node.beta).max(axis=node.axis, keepdims=True))
+    return powers / powers.sum(axis=node.axis, keepdims=True)
+
+
+def logsoftmax(node: Host, real: Array) -> Array:
+    """The logarithm of it."""
+    apart = real * node.beta - (real * node.beta).max(axis=node.axis, keepdims=True)
+    return apart - np.log(np.exp(apart).sum(axis=node.axis, keepdims=True))
+
+
+def l2norm(node: Host, real: Array) -> Array:
+    """Vectors along ``axis`` by their lengths, which count as ``epsilon`` at least."""
+    power = np.sqrt((real * real).sum(axis=node.axis, keepdims=True))
+    return real / np.maximum(power, node.epsilon)
+
+
+def linear(node: Host, real: Array) -> Array:
+    """Sums of shares of lines and columns."""
+    assert node.lines is not None and node.columns is not None
+    return node.lines @ real @ node.columns.T
+
+
+def linear_bytes(node: Host, x: Tensor, y: Tensor, values: Array, twice: bool) -> Array:
+    """The same of bytes, rounded once; TFLite's kernels have shares of their own, and a tie goes
+    away from 0 of the bytes with their zero point."""
+    if twice and node.coordinates in between.COORDINATES and x.same_numbers(y):
+        ends = zip(x.size, y.size, strict=True)
+        lines, columns = (between.kernel_shares(n, out, node.coordinates) for n, out in ends)
+        found = lines @ values.astype(np.float64) @ columns.T
+        return np.clip(np.copysign(np.floor(np.abs(found) + 0.5), found), *y.limits).astype(
+            np.int64
+        )
+    steps = linear(node, (values - x.zero).astype(np.float64)) * (x.step / y.step)
+    return np.clip(np.rint(steps) + y.zero, *y.limits).astype(np.int64)
+
+
 def layernorm(node: Host, real: Array) -> Array:
     """Each vector of the last axes, from ``axis`` on, normalised; float64."""
-    real = np.asarray(real, dtype=np.float64)
     axes = tuple(range(node.axis, real.ndim))
     apart = real - real.mean(axis=axes, keepdims=True)
     power = np.sqrt((apart * apart).mean(axis=axes, keepdims=True) + node.epsilon)
@@ -97,7 +135,27 @@ def layernorm(node: Host, real: Array) -> Array:
     return found if node.offset is None else found + node.offset
 
 
+REALS: dict[str, Callable[[Host, Array], Array]] = {
+    "softmax": softmax,
+    "logsoftmax": logsoftmax,
+    "l2norm": l2norm,
+    "layernorm": layernorm,
+    "linear": linear,
+}
+
+
 # ------------------------------------------------------------------------------ the check
+def check_linear(node: Host, x: Tensor, y: Tensor) -> str | None:
+    """What is wrong with a Host "linear"."""
+    if len(x.shape) != 4 or node.lines is None or node.columns is None:
+        return f"{x.shape}, expected a map, and shares of its lines and columns"
+    for shares, size in ((node.lines, x.shape[2]), (node.columns, x.shape[3])):
+        if shares.ndim != 2 or shares.shape[1] != size or not np.isfinite(shares).all():
+            return f"shares {shares.shape}, expected finite ones of {size}"
+    want = (*x.shape[:2], len(node.lines), len(node.columns))
+    return None if y.shape == want else f"output {y.shape}, expected {want}"
+
+
 def _check_deconv(node: Deconv, inputs: list[Tensor], y: Tensor) -> str | None:
     (x,) = inputs
     for tensor in (x, y):

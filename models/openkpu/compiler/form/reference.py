@@ -223,13 +223,11 @@ def _host(node: Host, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
         return quantised_values(values, y)
     if node.how == "cast":
         return held(values, y)
+    if node.how == "linear" and y.quantised:
+        return rarer_rules.linear_bytes(node, source, y, values, rounding == TWO)
     real = values if source.scale is None else (values - source.zero) * source.scale
-    if node.how == "softmax":
-        real = np.asarray(real, dtype=np.float64) * node.beta
-        powers = np.exp(real - real.max(axis=node.axis, keepdims=True))
-        real = powers / powers.sum(axis=node.axis, keepdims=True)
-    if node.how == "layernorm":
-        real = rarer_rules.layernorm(node, real)
+    if node.how in rarer_rules.REALS:
+        real = rarer_rules.REALS[node.how](node, np.asarray(real, dtype=np.float64))
     return quantised_values(real, y) if y.quantised else real.astype(np.float32)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -92,6 +93,41 @@ def binary(how: str) -> Handler:
             _elementwise(r, node, how)
 
     return handler
+
+
+def _of_one(
+    r: OnnxReader, node: RawNode, rule: Callable[..., Number]
+) -> tuple[Curve, tuple[Number, ...]]:
+    """The tensor of bytes, and the 256 results, of an operator whose operands are all functions of
+    it or one number; refused where they are not."""
+    values = [r.value(node, i) for i in range(len(node.inputs))]
+    curves = [v for v in values if isinstance(v, Curve)]
+    numbers = [v.reals() if isinstance(v, Curve) else (single(v),) * 256 for v in values]
+    if not curves or any(c.source is not curves[0].source for c in curves[1:]):
+        raise r.refuse("of several results, expected functions of one quantised tensor")
+    if any(n[0] is None for n in numbers):
+        raise r.refuse("a constant of several numbers, expected one")
+    return curves[0], tuple(rule(*each) for each in zip(*numbers, strict=True))
+
+
+def compared(rule: Callable[[Number, Number], bool]) -> Handler:
+    """A comparison: 1 where it is true, 0 elsewhere; its result chooses in a Where."""
+
+    def handler(r: OnnxReader, node: RawNode) -> None:
+        r.attributes(node)
+        curve, found = _of_one(r, node, lambda a, b: Fraction(int(rule(a, b))))
+        r.put(node, Curve(curve.source, found, curve.words))
+
+    return handler
+
+
+def where(r: OnnxReader, node: RawNode) -> None:
+    """One of two functions of the same bytes by a third one."""
+    r.attributes(node)
+    curve, found = _of_one(r, node, lambda condition, a, b: a if condition else b)
+    values = [r.value(node, i) for i in (1, 2)]
+    words = [v.words for v in values if isinstance(v, Curve) and v.words]
+    r.put(node, Curve(curve.source, found, ", ".join([*dict.fromkeys(words), "choice"])))
 
 
 def _ranked(r: OnnxReader, node: RawNode, value: Curve, number: Value) -> Value:
@@ -267,5 +303,10 @@ HANDLERS: dict[str, Handler] = {
     "Pow": binary("pow"),
     "Max": binary("max"),
     "Min": binary("min"),
+    "Greater": compared(operator.gt),
+    "GreaterOrEqual": compared(operator.ge),
+    "Less": compared(operator.lt),
+    "LessOrEqual": compared(operator.le),
+    "Where": where,
     "BatchNormalization": batch_normalization,
 }

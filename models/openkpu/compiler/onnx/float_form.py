@@ -232,11 +232,11 @@ def cast(r: OnnxReader, node: RawNode) -> None:
 
 
 # ---------------------------------------------------------------------- on the processor
-def softmax(r: OnnxReader, node: RawNode) -> None:
+def softmax(how: str, r: OnnxReader, node: RawNode) -> None:
     axis = r.attributes(node, axis=-1 if r.opset >= 13 else 1)["axis"]
     x = r.operand(node, 0)
     axis = onnx_linear.softmax_axis(r, x.shape, axis, r.opset)
-    emit = functools.partial(r.emit, Host, [x], how="softmax", axis=axis)
+    emit = functools.partial(r.emit, Host, [x], how=how, axis=axis)
 
     def make(y: Tensor, clamp: Clamp) -> None:
         if clamp != y.limits:
@@ -313,7 +313,8 @@ FLOAT: dict[str, Handler] = {
     "Neg": plain(lambda v: -v),
     "Reciprocal": plain(lambda v: 1 / v),
     "Cast": cast,
-    "Softmax": softmax,
+    "Softmax": functools.partial(softmax, "softmax"),
+    "LogSoftmax": functools.partial(softmax, "logsoftmax"),
     "ArgMax": argument("argmax"),
     "ArgMin": argument("argmin"),
     "ConvInteger": refused(DYNAMIC),

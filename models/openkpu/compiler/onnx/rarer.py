@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rarer ONNX operators: PRelu by channel, ConvTranspose, Resize and Upsample (nearest),
-DepthToSpace, SpaceToDepth, products of two computed tensors, LayerNormalization."""
+"""The rarer ONNX operators: PRelu by channel, ConvTranspose, Resize and Upsample, DepthToSpace,
+SpaceToDepth, products of two computed tensors, LayerNormalization, LpNormalization."""
 
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,6 +30,7 @@ from openkpu.compiler.onnx.shared import (
 from openkpu.compiler.onnx.values import Clamp, Const, Pending, Value, Weights
 
 WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}
+LEAST_LENGTH = 1e-6  # of a vector that is divided by it; ONNX does not say
 CONSTANT_FIRST = "a constant in front of a computed matrix, expected it behind: w x as (x' w')'"
 
 
@@ -180,8 +182,8 @@ class Transposed:
 
 
 # --------------------------------------------------------------------------------- resizing
-def nearest(size: int, outputs: int, scale: float, how: str, rounding: str) -> tuple[int, ...]:
-    """The pixel that each output takes, in float32 as ONNX Runtime computes it."""
+def _places(size: int, outputs: int, scale: float, how: str) -> npt.NDArray[np.float32]:
+    """Where each output lies between the pixels, in float32 as ONNX Runtime computes it."""
     at, half, s = np.arange(outputs, dtype=np.float32), np.float32(0.5), np.float32(scale)
     if how == "asymmetric":
         at = at / s
@@ -195,6 +197,22 @@ def nearest(size: int, outputs: int, scale: float, how: str, rounding: str) -> t
         at = middle * (1 - share) + (at + half) / s - half
     else:
         at = (at + half) / s - half
+    return at
+
+
+def linear(size: int, outputs: int, scale: float, how: str) -> npt.NDArray[np.float64]:
+    """(outputs, size): the shares of the two pixels that each output lies between."""
+    at = np.clip(_places(size, outputs, scale, how).astype(np.float64), 0, size - 1)
+    low, found = np.floor(at).astype(np.int64), np.zeros((outputs, size))
+    every = np.arange(outputs)
+    found[every, low] = 1 - (at - low)
+    found[every, np.minimum(low + 1, size - 1)] += at - low
+    return found
+
+
+def nearest(size: int, outputs: int, scale: float, how: str, rounding: str) -> tuple[int, ...]:
+    """The pixel that each output takes."""
+    at, half = _places(size, outputs, scale, how), np.float32(0.5)
     rules = {
         "floor": np.floor,
         "ceil": np.ceil,
@@ -212,7 +230,7 @@ ROUNDINGS = ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 
 
 def resize(r: OnnxReader, node: RawNode) -> None:
-    """Resize of lines and columns, mode nearest."""
+    """Resize of lines and columns, modes nearest and linear."""
     fields = r.attributes(
         node,
         mode="nearest",
@@ -226,8 +244,8 @@ def resize(r: OnnxReader, node: RawNode) -> None:
         keep_aspect_ratio_policy="stretch",
     )
     how, rounding = fields["coordinate_transformation_mode"], fields["nearest_mode"]
-    if fields["mode"] != "nearest":
-        raise r.refuse(f"mode {fields['mode']}, expected nearest")
+    if fields["mode"] not in ("nearest", "linear"):
+        raise r.refuse(f"mode {fields['mode']}, expected nearest or linear")
     if how not in COORDINATES or rounding not in ROUNDINGS:
         raise r.refuse(
             f"{how}, {rounding}, expected {', '.join(COORDINATES)}; {', '.join(ROUNDINGS)}"
@@ -239,16 +257,21 @@ def resize(r: OnnxReader, node: RawNode) -> None:
     given = r.constant(node, 3, "sizes") if sizes else r.constant(node, at, "scales")
     if r.opset < 11:
         how, rounding = "asymmetric", "floor"
+    if fields["mode"] == "linear":
+        if fields["antialias"]:
+            raise r.refuse("antialias 1, expected 0")
+        rounding = "linear"
     _resized(r, node, given.reshape(-1), bool(sizes), fields["axes"], (how, rounding))
 
 
 def upsample(r: OnnxReader, node: RawNode) -> None:
-    """Upsample of opset 7 to 9, mode nearest."""
+    """Upsample of opset 7 to 9, modes nearest and linear."""
     fields = r.attributes(node, mode="nearest", scales=None)
-    if fields["mode"] != "nearest":
-        raise r.refuse(f"mode {fields['mode']}, expected nearest")
+    if fields["mode"] not in ("nearest", "linear"):
+        raise r.refuse(f"mode {fields['mode']}, expected nearest or linear")
     scales = r.constant(node, 1, "scales") if r.has(node, 1) else np.array(fields["scales"] or [])
-    _resized(r, node, scales.reshape(-1), False, None, ("asymmetric", "floor"))
+    rounding = "linear" if fields["mode"] == "linear" else "floor"
+    _resized(r, node, scales.reshape(-1), False, None, ("asymmetric", rounding))
 
 
 def _resized(
@@ -266,14 +289,23 @@ def _resized(
     if len(given) != len(used) or not np.isfinite(given).all() or (given <= 0).any():
         raise r.refuse(f"{len(given)} sizes or scales, expected {len(used)} above 0")
     places = [tuple(range(n)) for n in old]
+    shares = [np.eye(n) for n in old[2:]]
     for axis, number in zip(used, given, strict=True):
         n = old[axis]
         outputs = int(number) if sizes else int(np.floor(np.float32(n) * np.float32(number)))
         scale = outputs / n if sizes else float(number)
         if not 1 <= outputs <= 1 << 14:
             raise r.refuse(f"{outputs} elements of axis {axis}, expected 1 to {1 << 14}")
-        if outputs != n or scale != 1:
+        if (outputs != n or scale != 1) and how[1] == "linear":
+            if rank != 4 or axis < 2:
+                raise r.refuse(f"linear along axis {axis} of {old}, expected lines or columns")
+            shares[axis - 2] = linear(n, outputs, scale, how[0])
+        elif outputs != n or scale != 1:
             places[axis] = nearest(n, outputs, scale, *how)
+    if how[1] == "linear" and rank == 4:
+        fields = {"how": "linear", "lines": shares[0], "columns": shares[1]}
+        _on_host(r, node, (*old[:2], len(shares[0]), len(shares[1])), **fields)
+        return
     shape = [len(p) for p in places]
     found = moved_value(r, value, shape, node.outputs[0], how="take", places=tuple(places))
     r.put(node, found)
@@ -364,6 +396,27 @@ def onnx_product(r: OnnxReader, node: RawNode) -> None:
 
 
 # ------------------------------------------------------------------------- on the processor
+def _on_host(r: OnnxReader, node: RawNode, shape: tuple[int, ...], **fields: Any) -> None:
+    """A node of the processor; its result may be float."""
+    emit = functools.partial(r.emit, Host, [r.operand(node, 0)], **fields)
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        whole(r, y, clamp)
+        emit(y)
+
+    r.put(node, Pending(shape, later(r, node, make), floats=emit))
+
+
+def lp_normalization(r: OnnxReader, node: RawNode) -> None:
+    """Vectors by their lengths."""
+    fields = r.attributes(node, axis=-1, p=2)
+    shape = r.operand(node, 0).shape
+    if fields["p"] != 2 or not -len(shape) <= fields["axis"] < len(shape):
+        raise r.refuse(f"p {fields['p']}, axis {fields['axis']} of {shape}, expected p 2, an axis")
+    axis = fields["axis"] % len(shape)
+    _on_host(r, node, shape, how="l2norm", axis=axis, epsilon=LEAST_LENGTH)
+
+
 def layer_normalization(r: OnnxReader, node: RawNode) -> None:
     """LayerNormalization of the last axes, on the host in float64."""
     if any(node.outputs[1:]):
@@ -403,5 +456,6 @@ HANDLERS: dict[str, Handler] = {
     "Upsample": upsample,
     "DepthToSpace": depth_to_space,
     "SpaceToDepth": space_to_depth,
+    "LpNormalization": lp_normalization,
     "LayerNormalization": layer_normalization,
 }

@@ -9,7 +9,7 @@ inferences along it, and so does OUTPUT.
 from __future__ import annotations
 
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.form.graph import Graph, Host, Move, Node
+from openkpu.compiler.form.graph import ALONG, Graph, Host, Move, Node
 
 
 def check_batch(graph: Graph, batch: int) -> Graph:
@@ -39,7 +39,7 @@ def check_batch(graph: Graph, batch: int) -> Graph:
 def _mixes(graph: Graph, node: Node) -> bool:
     """Does a node move or compute along the first axis?"""
     if isinstance(node, Host):
-        return node.how in ("softmax", "argmax", "argmin") and node.axis == 0
+        return node.how in ALONG and node.axis == 0
     if not isinstance(node, Move):
         return False
     x = graph.tensors[node.inputs[0]]

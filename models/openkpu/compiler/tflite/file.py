@@ -27,8 +27,9 @@ MAGIC = b"TFL3"
 VERSION = 3
 DAMAGE = (
     *(struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError),
-    *(MemoryError, KeyError, UnicodeDecodeError),
+    *(MemoryError, KeyError, UnicodeDecodeError, ZeroDivisionError),
 )
+DAMAGED = "a damaged TFLite model, or not all of it: "
 NUMPY = {
     "float32": "<f4",
     "float16": "<f2",
@@ -70,8 +71,7 @@ def parse_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> 
     except CompileError:
         raise
     except DAMAGE as error:
-        what = f"a damaged TFLite model, or not all of it: {files.said(error)}"
-        raise CompileError(what, where=name) from None
+        raise CompileError(f"{DAMAGED}{files.said(error)}", where=name) from None
 
 
 def _shaped(model: RawModel, shape: Sequence[int] | None, name: str) -> None:

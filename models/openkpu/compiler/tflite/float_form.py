@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu import files
+from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite import float_moves
-from openkpu.compiler.tflite.file import parse_tflite
+from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
+from openkpu.compiler.tflite.normal import NORMALISATION, with_normalisations
 from openkpu.compiler.tflite.operators import options, pads_of, reduced_map, window_of
 from openkpu.compiler.tflite.raw import RawModel, RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
@@ -39,7 +42,7 @@ def converted(data: bytes, name: str) -> bytes:
 
 def write_float_onnx(model: RawModel, name: str) -> bytes:
     """The same of a file's parts."""
-    writer = Writer(model, name)
+    writer = Writer(with_normalisations(model), name)
     for op in writer.model.operators:
         writer.op = op
         handler = HANDLERS.get(op.operator)
@@ -47,7 +50,12 @@ def write_float_onnx(model: RawModel, name: str) -> bytes:
             raise writer.refuse(
                 "no such operator here; docs/compiler.md has the table of operators"
             )
-        handler(writer, op)
+        try:
+            handler(writer, op)
+        except CompileError as error:
+            raise (error if error.node else writer.refuse(error.reason)) from None
+        except DAMAGE as error:
+            raise writer.refuse(f"{DAMAGED}{files.said(error)}") from None
     return writer.finish()
 
 
@@ -161,7 +169,10 @@ def reduction(kind: str) -> Handler:
             x = w.emit("Reshape", [w.model_order(x, len(own)), sizes])
         elif shape != own:
             x = w.reshaped(x, len(own), shape)
-        if kernel == shape[1:3] and kind == "AveragePool":
+        if kind == "Sum":
+            ones = w.const(np.ones((shape[3], 1, *kernel), np.float32), "ones")
+            made = w.emit("Conv", [x, ones], strides=kernel, group=shape[3])
+        elif kernel == shape[1:3] and kind == "AveragePool":
             made = w.emit("GlobalAveragePool", [x])
         else:
             made = w.emit(kind, [x], kernel_shape=kernel, strides=kernel)
@@ -180,7 +191,7 @@ def elementwise(kind: str) -> Handler:
     def handler(w: Writer, op: RawOperator) -> None:
         rank = len(w.out_shape(op))
         made = w.emit(kind, [operand(w, op, i, rank) for i in (0, 1)])
-        plain = op.options is None or kind in ("Max", "Min")
+        plain = op.options is None or kind in ("Max", "Min", "Pow")
         w.activated(op, made, 0 if plain else options(w, op).FusedActivationFunction())
 
     return handler
@@ -232,9 +243,59 @@ def _gelu(w: Writer, op: RawOperator) -> None:
     w.put(op, w.emit("Mul", [w.emit("Mul", [x, inner]), half]))
 
 
+def compared(kind: str) -> Handler:
+    """A comparison; its result chooses in a SELECT."""
+
+    def handler(w: Writer, op: RawOperator) -> None:
+        rank = len(w.out_shape(op))
+        w.put(op, w.emit(kind, [operand(w, op, i, rank) for i in (0, 1)]))
+
+    return handler
+
+
+def select(w: Writer, op: RawOperator) -> None:
+    rank = len(w.out_shape(op))
+    w.put(op, w.emit("Where", [operand(w, op, i, rank) for i in (0, 1, 2)]))
+
+
+def squared_difference(w: Writer, op: RawOperator) -> None:
+    rank = len(w.out_shape(op))
+    apart = w.emit("Sub", [operand(w, op, i, rank) for i in (0, 1)])
+    w.put(op, w.emit("Mul", [apart, apart]))
+
+
+def zeros_like(w: Writer, op: RawOperator) -> None:
+    w.put(op, w.emit("Mul", [w.input(op, 0), w.const(np.array(0, np.float32))]))
+
+
+def rsqrt(w: Writer, op: RawOperator) -> None:
+    w.put(op, w.emit("Reciprocal", [w.emit("Sqrt", [w.input(op, 0)])]))
+
+
 def square(w: Writer, op: RawOperator) -> None:
     x = w.input(op, 0)
     w.put(op, w.emit("Mul", [x, x]))
+
+
+def log_softmax(w: Writer, op: RawOperator) -> None:
+    w.put(op, w.emit("LogSoftmax", [w.input(op, 0)], axis=w.axis(len(w.shape(op, 0)), -1)))
+
+
+def l2_normalization(w: Writer, op: RawOperator) -> None:
+    axis = w.axis(len(w.shape(op, 0)), -1)
+    made = w.emit("LpNormalization", [w.input(op, 0)], axis=axis, p=2)
+    w.activated(op, made, options(w, op).FusedActivationFunction())
+
+
+def layer_normalization(w: Writer, op: RawOperator) -> None:
+    """What ``normal`` found; over channels, which are the last axis there."""
+    rank, normal = len(w.shape(op, 0)), op.normal
+    assert normal is not None, "a file has no such operator"
+    inputs = [w.model_order(w.input(op, 0), rank)]
+    inputs += [w.const(normal.gain, "gain"), w.const(normal.offset, "offset")]
+    made = w.emit("LayerNormalization", inputs, axis=-1, epsilon=normal.epsilon)
+    made = w.emit("Transpose", [made], perm=TO_NCHW) if rank == 4 else made
+    w.activated(op, made, options(w, op).FusedActivationFunction())
 
 
 def softmax(w: Writer, op: RawOperator) -> None:
@@ -270,7 +331,10 @@ HANDLERS: dict[str, Handler] = {
     "MAX_POOL_2D": pool("MaxPool"),
     "MEAN": reduction("AveragePool"),
     "REDUCE_MAX": reduction("MaxPool"),
+    "SUM": reduction("Sum"),
     "ADD": elementwise("Add"),
+    "DIV": elementwise("Div"),
+    "POW": elementwise("Pow"),
     "SUB": elementwise("Sub"),
     "MUL": elementwise("Mul"),
     "MAXIMUM": elementwise("Max"),
@@ -289,8 +353,22 @@ HANDLERS: dict[str, Handler] = {
     "EXP": unary("Exp"),
     "ABS": unary("Abs"),
     "NEG": unary("Neg"),
+    "GREATER": compared("Greater"),
+    "GREATER_EQUAL": compared("GreaterOrEqual"),
+    "LESS": compared("Less"),
+    "LESS_EQUAL": compared("LessOrEqual"),
+    "SELECT": select,
+    "SELECT_V2": select,
+    "ZEROS_LIKE": zeros_like,
+    "SQUARED_DIFFERENCE": squared_difference,
+    "LOG": unary("Log"),
+    "SQRT": unary("Sqrt"),
+    "RSQRT": rsqrt,
     "SQUARE": square,
     "SOFTMAX": softmax,
+    NORMALISATION: layer_normalization,
+    "LOG_SOFTMAX": log_softmax,
+    "L2_NORMALIZATION": l2_normalization,
     "ARG_MAX": arg("ArgMax"),
     "ARG_MIN": arg("ArgMin"),
     "DEQUANTIZE": dequantize,

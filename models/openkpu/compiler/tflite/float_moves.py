@@ -50,6 +50,19 @@ def pack(w: Writer, op: RawOperator) -> None:
     w.put(op, w.emit("Concat", parts, axis=w.axis(len(shape), axis)))
 
 
+def unpack(w: Writer, op: RawOperator) -> None:
+    """The parts along an axis, each without it."""
+    if op.options is None:
+        raise w.refuse("its options are not in the file")
+    shape, x = w.shape(op, 0), w.input(op, 0)
+    where, axis = w.axis(len(shape), op.options.Axis()), op.options.Axis() % len(shape)
+    if len(op.outputs) != shape[axis]:
+        raise w.refuse(f"{len(op.outputs)} outputs, axis {axis} of {shape} has {shape[axis]}")
+    for i in range(shape[axis]):
+        part = w.emit("Slice", [x, *(w.whole(n) for n in (i, i + 1, where))])
+        w.put(op, w.reshaped(part, len(shape), shape[:axis] + shape[axis + 1 :]), i)
+
+
 def split(w: Writer, op: RawOperator) -> None:
     """SPLIT has its axis in front, SPLIT_V behind the sizes."""
     at, axes = (1, 0) if op.operator == "SPLIT" else (0, 2)
@@ -152,7 +165,8 @@ def blocks(kind: str) -> Handler:
 
 
 def resize(w: Writer, op: RawOperator) -> None:
-    """RESIZE_NEAREST_NEIGHBOR: which pixel is nearest is said as ONNX says it."""
+    """RESIZE_NEAREST_NEIGHBOR, RESIZE_BILINEAR: which pixel is nearest, or which ones an output
+    lies between, is said as ONNX says it."""
     o, shape, out = op.options, w.shape(op, 0), w.out_shape(op)
     if o is None or len(shape) != 4 or tuple(w.integers(op, 1, "size")) != out[1:3]:
         raise w.refuse(f"input {shape}, output {out}, expected its options and the output's size")
@@ -161,6 +175,9 @@ def resize(w: Writer, op: RawOperator) -> None:
         how = "align_corners" if o.AlignCorners() else "half_pixel"
         rounding = "round_prefer_ceil"
     fields = {"coordinate_transformation_mode": how, "nearest_mode": rounding, "mode": "nearest"}
+    if op.operator == "RESIZE_BILINEAR":
+        how = "half_pixel" if o.HalfPixelCenters() else how
+        fields = {"coordinate_transformation_mode": how, "mode": "linear"}
     sizes = w.whole(*(out[a] for a in TO_NCHW))
     w.put(op, w.emit("Resize", [w.input(op, 0), "", "", sizes], **fields))
 
@@ -177,6 +194,7 @@ HANDLERS: dict[str, Handler] = {
     "DEPTH_TO_SPACE": blocks("DepthToSpace"),
     "SPACE_TO_DEPTH": blocks("SpaceToDepth"),
     "RESIZE_NEAREST_NEIGHBOR": resize,
+    "RESIZE_BILINEAR": resize,
     "TILE": tile,
     "RESHAPE": reshape,
     "SQUEEZE": reshape,
@@ -191,4 +209,5 @@ HANDLERS: dict[str, Handler] = {
     "PADV2": pad,
     "MIRROR_PAD": mirror_pad,
     "PACK": pack,
+    "UNPACK": unpack,
 }

@@ -199,6 +199,26 @@ def pack(r: TfliteReader, op: RawOperator) -> None:
     r.node(Move, parts, y, how="concat", axis=r.axis(len(shape), axis))
 
 
+def unpack(r: TfliteReader, op: RawOperator) -> None:
+    """The parts along an axis, each without it."""
+    x, shape = r.input(op, 0), r.raw(op, 0).shape
+    if op.options is None:
+        raise r.refuse("its options are not in the file")
+    where, axis = r.axis(len(shape), op.options.Axis()), op.options.Axis() % len(shape)
+    if len(op.outputs) != shape[axis]:
+        raise r.refuse(f"{len(op.outputs)} outputs, axis {axis} of {shape} has {shape[axis]}")
+    one = (*shape[:axis], 1, *shape[axis + 1 :])
+    for i in range(shape[axis]):
+        y = r.output(op, i)
+        part = r.between(x, one if len(one) != 4 else tuple(one[a] for a in TO_NCHW), y.name)
+        starts = [i if a == where else 0 for a in range(len(shape))]
+        r.node(Move, [x], part, how="slice", starts=tuple(starts), steps=(1,) * len(shape))
+        kept = shape[:axis] + shape[axis + 1 :]
+        if r.model.tensors[op.outputs[i]].shape != kept:
+            raise r.refuse(f"output {i} is {y.shape}, expected {kept}")
+        r.reshaped(part, y, kept)
+
+
 HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "RESHAPE": reshape,
     "SQUEEZE": reshape,
@@ -213,4 +233,5 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "PADV2": pad,
     "MIRROR_PAD": mirror_pad,
     "PACK": pack,
+    "UNPACK": unpack,
 }

@@ -178,7 +178,8 @@ def fully_connected(r: TfliteReader, op: RawOperator) -> None:
     count = math.prod(whole)
     if count % k:
         raise r.refuse(f"weights {raw.shape} do not fit the input {whole}")
-    lead = whole[:-1] if o.KeepNumDims() and whole[-1] == k else (count // k,)
+    kept = o.KeepNumDims() and whole[-1] == k and len(whole) != 4  # of rank 4 a tensor is a map
+    lead = whole[:-1] if kept else (count // k,)
     x = r.model_order(x)
     if x.shape != (*lead, k):
         flat = r.between(x, (*lead, k), x.name)
@@ -192,8 +193,7 @@ def fully_connected(r: TfliteReader, op: RawOperator) -> None:
     fields["clamp"] = clamp_of(r, o.FusedActivationFunction(), y)
     r.node(Dense, [x], inner, weights=weights, w_scale=scale, w_zero=zero, **fields)
     if inner is not y:
-        raw_shape = r.model.tensors[op.outputs[0]].shape
-        r.reshaped(inner, y, raw_shape)
+        r.reshaped(inner, y, r.model.tensors[op.outputs[0]].shape)
 
 
 # -------------------------------------------------------------------------- pools
@@ -220,7 +220,9 @@ def reduced_map(r: Operands, shape: Shape, axes: list[int]) -> tuple[Shape, tupl
     """(a map (1, lines, columns, channels) with the elements of ``shape``, lines and columns of it
     that become one, whether its channels come first) for a mean or maximum over ``axes``."""
     rank = len(shape)
-    gone = {a % rank for a in axes if -rank <= a < rank}
+    if not axes or not all(-rank <= a < rank for a in axes):
+        raise r.refuse(f"over axes {axes} of {shape}, expected some of {rank}")
+    gone = {a % rank for a in axes}
     kept = {i for i, n in enumerate(shape) if n > 1} - gone
     if rank == 4 and gone <= {1, 2}:
         return shape, (shape[1] if 1 in gone else 1, shape[2] if 2 in gone else 1), False
@@ -234,7 +236,7 @@ def reduced_map(r: Operands, shape: Shape, axes: list[int]) -> tuple[Shape, tupl
 
 
 def reduction(how: str) -> Callable[[TfliteReader, RawOperator], None]:
-    """MEAN and REDUCE_MAX: a pool of some axes as a whole."""
+    """MEAN, REDUCE_MAX and SUM: a pool of some axes as a whole, or a layer whose weights are 1."""
 
     def handler(r: TfliteReader, op: RawOperator) -> None:
         x, raw, y = r.quantised(op, 0), r.raw(op, 0), r.quantised_output(op)
@@ -251,7 +253,10 @@ def reduction(how: str) -> Callable[[TfliteReader, RawOperator], None]:
         whole = y
         if (1, x.shape[1], *ends) != y.shape or first:
             whole = r.between(y, (1, x.shape[1], *ends), y.name)
-        r.node(Pool, [x], whole, how=how, kernel=kernel, strides=kernel, clamp=y.limits)
+        if how == "sum":
+            r.node(Conv, [x], whole, **ones(x.shape[1], kernel), strides=kernel, clamp=y.limits)
+        else:
+            r.node(Pool, [x], whole, how=how, kernel=kernel, strides=kernel, clamp=y.limits)
         if whole is not y:
             out = r.model.tensors[op.outputs[0]].shape
             if first and len(out) == 4:  # as the model has it: its pixels lie along the channels
@@ -264,6 +269,18 @@ def reduction(how: str) -> Callable[[TfliteReader, RawOperator], None]:
                 r.reshaped(whole, y, out)
 
     return handler
+
+
+def ones(channels: int, kernel: tuple[int, int]) -> dict[str, Any]:
+    """Fields of a depthwise convolution that sums."""
+    none = np.zeros(channels, np.int64)
+    return {
+        "weights": np.ones((channels, 1, *kernel), np.int64),
+        "w_scale": np.ones(channels),
+        "w_zero": none,
+        "bias": none,
+        "groups": channels,
+    }
 
 
 # --------------------------------------------------------------- element by element
@@ -368,6 +385,7 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "MAX_POOL_2D": pool("max"),
     "MEAN": reduction("average"),
     "REDUCE_MAX": reduction("max"),
+    "SUM": reduction("sum"),
     "ADD": elementwise("add", True),
     "SUB": elementwise("sub", True),
     "MUL": elementwise("mul", True),
@@ -387,6 +405,9 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "ABS": unary("absolute value", lambda op: abs),
     "NEG": unary("negative", lambda op: lambda r: -r),
     "SQUARE": unary("square", lambda op: lambda r: r * r),
+    "LOG": unary("logarithm", lambda op: functions.log),
+    "SQRT": unary("square root", lambda op: functions.sqrt),
+    "RSQRT": unary("reciprocal square root", lambda op: functions.rsqrt),
     "QUANTIZE": quantize,
     "DEQUANTIZE": dequantize,
     "SOFTMAX": softmax,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rarer TFLite operators: PRELU, TRANSPOSE_CONV, RESIZE_NEAREST_NEIGHBOR, DEPTH_TO_SPACE,
-SPACE_TO_DEPTH, BATCH_MATMUL."""
+SPACE_TO_DEPTH, BATCH_MATMUL; and what the host computes: RESIZE_BILINEAR, LOG_SOFTMAX,
+L2_NORMALIZATION."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from openkpu.compiler.form.graph import Move, Tensor
+from openkpu.compiler.form.between import shares
+from openkpu.compiler.form.graph import Host, Move, Tensor
 from openkpu.compiler.form.rarer import Deconv, Prelu, Product
 from openkpu.compiler.tflite.raw import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW, TfliteReader, nchw
@@ -96,6 +98,34 @@ def resize(r: TfliteReader, op: RawOperator) -> None:
     r.node(Move, [x], y, how="take", places=places)
 
 
+def resize_bilinear(r: TfliteReader, op: RawOperator) -> None:
+    x, o = r.quantised(op, 0), _options(r, op)
+    if len(x.shape) != 4:
+        raise r.refuse(f"input {x.shape}, expected rank 4")
+    size, y = r.integers(op, 1, "size"), r.quantised_output(op)
+    if tuple(size) != y.size:
+        raise r.refuse(f"size {size}, the output has {y.size}")
+    how = "align_corners" if o.AlignCorners() else "asymmetric"
+    how = "half_pixel" if o.HalfPixelCenters() else how
+    lines, columns = (shares(n, out, how) for n, out in zip(x.size, y.size, strict=True))
+    r.node(Host, [x], y, how="linear", lines=lines, columns=columns, coordinates=how)
+
+
+def log_softmax(r: TfliteReader, op: RawOperator) -> None:
+    x, y = r.quantised(op, 0), r.output(op)
+    r.node(Host, [x], y, how="logsoftmax", axis=r.axis(len(x.shape), -1))
+
+
+LEAST_LENGTH = 1e-6  # of a vector, as TFLite's kernel has it
+
+
+def l2_normalization(r: TfliteReader, op: RawOperator) -> None:
+    x, y = r.quantised(op, 0), r.output(op)
+    if _options(r, op).FusedActivationFunction():
+        raise r.refuse("a fused activation, expected none")
+    r.node(Host, [x], y, how="l2norm", axis=r.axis(len(x.shape), -1), epsilon=LEAST_LENGTH)
+
+
 def tile(r: TfliteReader, op: RawOperator) -> None:
     """A tensor several times along its axes, as Keras' UpSampling2D repeats pixels."""
     x, shape = r.input(op, 0), r.raw(op, 0).shape
@@ -161,6 +191,9 @@ def batch_matmul(r: TfliteReader, op: RawOperator) -> None:
 HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "PRELU": tflite_prelu,
     "RESIZE_NEAREST_NEIGHBOR": resize,
+    "RESIZE_BILINEAR": resize_bilinear,
+    "LOG_SOFTMAX": log_softmax,
+    "L2_NORMALIZATION": l2_normalization,
     "TILE": tile,
     "DEPTH_TO_SPACE": depth_to_space,
     "SPACE_TO_DEPTH": space_to_depth,

@@ -40,6 +40,15 @@ class Spread:
     pads: tuple[int, int, int, int]  # top, left, bottom, right
 
 
+@dataclasses.dataclass(frozen=True)
+class Normal:
+    """Numbers of a layer normalisation over the last axis."""
+
+    gain: npt.NDArray[np.float32]  # (C,)
+    offset: npt.NDArray[np.float32]  # (C,)
+    epsilon: float
+
+
 @dataclasses.dataclass
 class RawOperator:
     """An operator: tensor numbers, -1 for one that is left out."""
@@ -51,6 +60,10 @@ class RawOperator:
     outputs: list[int]
     options: Any  # the options' reader of the package, or None
     spread: Spread | None = None  # of a convolution: what counts instead of its options
+    # of a function of its one input: its 256 results, of the lowest byte first, and what it is
+    table: npt.NDArray | None = None
+    words: str = ""
+    normal: Normal | None = None  # of a layer normalisation
 
 
 @dataclasses.dataclass

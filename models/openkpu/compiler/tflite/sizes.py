@@ -23,6 +23,7 @@ Ints = npt.NDArray[np.integer[Any]]
 Shape = tuple[int, ...]
 MOST = 4096  # elements of what is computed here
 INTEGERS = ("int32", "int64", "bool")
+SAME = 0  # of padding
 
 
 def sized(model: RawModel) -> RawModel:
@@ -63,13 +64,19 @@ def _values(op: RawOperator, tensors: list[RawTensor]) -> list[Ints] | None:
     if not raws or any(raw.data is None or raw.fault or raw.dtype not in INTEGERS for raw in raws):
         return None
     inputs = [raw.values for raw in raws]
-    if sum(value.size for value in inputs) > MOST:
+    if sum(value.size for value in inputs) > MOST or _more(op.options):
         return None
     found = VALUES[op.operator](op.options, inputs)
     found = found if isinstance(found, list) else [found]
     if len(found) != len(op.outputs) or sum(np.size(value) for value in found) > MOST:
         return None
     return found
+
+
+def _more(o: Any) -> bool:
+    """Do the options ask for more than what is computed here?"""
+    fields = ("FusedActivationFunction", "BatchDims", "Offset")
+    return any(name in vars(o) and getattr(o, name)() for name in fields) if o else False
 
 
 def _slice(o: Any, inputs: list[Ints]) -> Ints:
@@ -114,6 +121,15 @@ def _filled(_o: Any, inputs: list[Ints]) -> Ints:
     return np.full(shape, inputs[1].reshape(()))
 
 
+def _divided(function: Callable[[Ints, Ints], Any]) -> Callable[[Any, list[Ints]], Any]:
+    def value(_o: Any, inputs: list[Ints]) -> Any:
+        if not inputs[1].all():
+            raise ValueError("a division by 0")
+        return function(inputs[0], inputs[1])
+
+    return value
+
+
 def _of_two(function: Callable[[Ints, Ints], Any]) -> Callable[[Any, list[Ints]], Any]:
     return lambda _o, inputs: function(inputs[0], inputs[1])
 
@@ -137,8 +153,8 @@ VALUES: dict[str, Callable[[Any, list[Ints]], Any]] = {
     "ADD": _of_two(np.add),
     "SUB": _of_two(np.subtract),
     "MUL": _of_two(np.multiply),
-    "FLOOR_DIV": _of_two(np.floor_divide),
-    "FLOOR_MOD": _of_two(np.mod),
+    "FLOOR_DIV": _divided(np.floor_divide),
+    "FLOOR_MOD": _divided(np.mod),
     "MAXIMUM": _of_two(np.maximum),
     "MINIMUM": _of_two(np.minimum),
 }
@@ -183,9 +199,48 @@ def _expanded(op: RawOperator, tensors: list[RawTensor]) -> Shape:
     return tuple(shape)
 
 
-def _first(op: RawOperator, tensors: list[RawTensor]) -> Shape:
-    """The output's own, but for the images."""
-    return (*_shape(op, tensors)[:1], *tensors[op.outputs[0]].shape[1:])
+def _window(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    """Of a convolution or pool; its channels are in the file."""
+    shape, own, o = _shape(op, tensors), tensors[op.outputs[0]].shape, op.options
+    if o is None or len(shape) != 4 or len(own) != 4:
+        return ()
+    if op.operator.endswith("POOL_2D"):
+        kernel, dilation = (o.FilterHeight(), o.FilterWidth()), (1, 1)
+    else:
+        kernel, dilation = _shape(op, tensors, 1)[1:3], (o.DilationHFactor(), o.DilationWFactor())
+    steps, ends = (o.StrideH(), o.StrideW()), []
+    for n, k, s, d in zip(shape[1:3], kernel, steps, dilation, strict=True):
+        reach = 0 if o.Padding() == SAME else (k - 1) * d
+        ends.append(-(-(n - reach) // max(s, 1)))
+    return (shape[0], *ends, own[3])
+
+
+def _padded(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape, pads = _shape(op, tensors), _known(op, tensors, 1)
+    if pads is None or len(pads) != 2 * len(shape):
+        return ()
+    return tuple(n + a + b for n, a, b in zip(shape, pads[::2], pads[1::2], strict=True))
+
+
+def _resized(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape, size = _shape(op, tensors), _known(op, tensors, 1)
+    return (shape[0], *size, shape[-1]) if size and len(shape) == 4 else ()
+
+
+def _blocks(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape, b = _shape(op, tensors), op.options.BlockSize() if op.options is not None else 0
+    if b < 1 or len(shape) != 4:
+        return ()
+    n, h, w, c = shape
+    apart = op.operator == "SPACE_TO_DEPTH"
+    return (n, h // b, w // b, c * b * b) if apart else (n, h * b, w * b, c // (b * b))
+
+
+def _tiled(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape, times = _shape(op, tensors), _known(op, tensors, 1)
+    if times is None or len(times) != len(shape):
+        return ()
+    return tuple(n * m for n, m in zip(shape, times, strict=True))
 
 
 def _asked(op: RawOperator, tensors: list[RawTensor]) -> Shape:
@@ -254,15 +309,16 @@ UNARY = [
     "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "PRELU", "CAST",
 ]
 OF_TWO = ["ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "POW"]
-IMAGES = [
-    "CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MIRROR_PAD",
-    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH",
-]
+WINDOWS = ["CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"]
 # fmt: on
 SHAPES: dict[str, Callable[[RawOperator, list[RawTensor]], Shape]] = {
     **dict.fromkeys(UNARY, _same),
     **dict.fromkeys(OF_TWO, _broadcast),
-    **dict.fromkeys(IMAGES, _first),
+    **dict.fromkeys(WINDOWS, _window),
+    **dict.fromkeys(["PAD", "PADV2", "MIRROR_PAD"], _padded),
+    **dict.fromkeys(["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"], _resized),
+    **dict.fromkeys(["DEPTH_TO_SPACE", "SPACE_TO_DEPTH"], _blocks),
+    "TILE": _tiled,
     "RESHAPE": _reshaped,
     "TRANSPOSE_CONV": _asked,
     "EXPAND_DIMS": _expanded,

@@ -7,10 +7,13 @@ is not implemented is refused: an operator, an attribute, a type, each by name.
 
 from collections.abc import Sequence
 
+from openkpu import files
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Graph
-from openkpu.compiler.tflite.file import parse_tflite
+from openkpu.compiler.tflite import islands
+from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.operators import HANDLERS
+from openkpu.compiler.tflite.raw import RawModel
 from openkpu.compiler.tflite.reader import TfliteReader
 from openkpu.compiler.tflite.spread import APART, TOGETHER
 
@@ -22,9 +25,12 @@ def read_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> G
 
     ``shape``: the input's; only its batch may differ from the file's (SHAPE=1x96x96x3).
     """
-    reader = TfliteReader(parse_tflite(data, name, shape), name)
+    reader = TfliteReader(_tabled(parse_tflite(data, name, shape), name), name)
     for op in reader.model.operators:
         reader.op = op
+        if op.table is not None:
+            islands.table_node(reader, op)
+            continue
         if op.operator not in HANDLERS:
             if op.operator.startswith("CUSTOM"):
                 raise reader.refuse("a custom operator, expected one of TFLite's own")
@@ -36,4 +42,16 @@ def read_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> G
             HANDLERS[op.operator](reader, op)
         except CompileError as error:
             raise (error if error.node else reader.refuse(error.reason)) from None
+        except DAMAGE as error:
+            raise reader.refuse(f"{DAMAGED}{files.said(error)}") from None
     return reader.finish()
+
+
+def _tabled(model: RawModel, name: str) -> RawModel:
+    """The model with tables for functions that have no operator of bytes."""
+    try:
+        return islands.with_tables(model, name)
+    except CompileError:
+        raise
+    except DAMAGE as error:
+        raise CompileError(f"{DAMAGED}{files.said(error)}", where=name) from None
