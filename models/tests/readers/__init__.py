@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests: readers of TFLite and ONNX."""
+"""Tests: readers of ONNX, single operators in both formats."""

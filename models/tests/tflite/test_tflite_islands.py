@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from models.tests.quantised.test_float_tflite import floating
-from models.tests.readers.test_tflite_rarer import runtime, theirs
+from models.tests.tflite.test_tflite_rarer import runtime, theirs
 from openkpu import configs
 from openkpu.compiler import build, okpu, run
 from openkpu.compiler.calibration import prepare, quantise

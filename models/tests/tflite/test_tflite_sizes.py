@@ -12,7 +12,7 @@ import pytest
 
 from models.tests.quantised.test_float_tflite import floating
 from models.tests.readers.single_operators import weights
-from models.tests.readers.test_tflite_rarer import Q, runtime, theirs, transposed
+from models.tests.tflite.test_tflite_rarer import Q, runtime, theirs, transposed
 from openkpu import configs
 from openkpu.compiler import agree, build
 from openkpu.compiler.errors import CompileError
