@@ -95,37 +95,50 @@ module layer_steps (
   always @* begin
     coming = {BITS{1'b0}};
     // bytes of the input map, behind FIRST; a ninth of the channels
-    if (next[1]) coming = coming | {`LEFT_C2, `RIGHT_NINTH_2, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[1])
+      coming = coming | {`LEFT_C2, `RIGHT_NINTH_2, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[2]) coming = coming | {`LEFT_W, `RIGHT_P, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[3]) coming = coming | {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_QUOTIENT, `TO_REM, `NO_CHECK};
     // channel groups of the input less one
-    if (next[4]) coming = coming | {`LEFT_C2, `RIGHT_IN_PITCH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[4])
+      coming = coming | {`LEFT_C2, `RIGHT_IN_PITCH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[5]) coming = coming | {`LEFT_P, `NO_OPERAND, `ADD, `T_INB, `TO_INB, `NO_CHECK};
     // groups of output channels
-    if (next[6]) coming = coming | {`LEFT_O2, `RIGHT_BANKS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[7]) coming = coming | {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_IN_GROUPS, `NO_RESULT, `NO_CHECK};
+    if (next[6])
+      coming = coming | {`LEFT_O2, `RIGHT_BANKS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[7])
+      coming = coming | {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_IN_GROUPS, `NO_RESULT, `NO_CHECK};
     // reduction steps: ceil(C / 9), C, or one; rows that must be in the weight buffer
     if (next[8]) coming = coming | {nines, all, `ADD, `T_BLOCK, `TO_S, `CHECK_ROOM};
     // channel groups of the output less one
-    if (next[9]) coming = coming | {`LEFT_O2, `RIGHT_OUT_PITCH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[9])
+      coming = coming | {`LEFT_O2, `RIGHT_OUT_PITCH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[10]) coming = coming | {`LEFT_HIGH, `RIGHT_ONE, `ADD, `T_QUOTIENT, `TO_G, `NO_CHECK};
     // rows of a channel group
     if (next[11]) coming = coming | {`LEFT_H, `RIGHT_IRL, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[12]) coming = coming | {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_GROUPS, `NO_RESULT, `NO_CHECK};
-    if (next[13]) coming = coming | {`LEFT_OH, `RIGHT_ORL, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[12])
+      coming = coming | {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_GROUPS, `NO_RESULT, `NO_CHECK};
+    if (next[13])
+      coming = coming | {`LEFT_OH, `RIGHT_ORL, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[14]) coming = coming | {`LEFT_P, `NO_OPERAND, `ADD, `T_OWN, `NO_RESULT, `NO_CHECK};
     // all words have arrived from here on; rows of all planes of a channel
-    if (next[15]) coming = coming | {`LEFT_P, `RIGHT_OCS, `GT, `T_OUT_OWN, `TO_OCS, `CHECK_NEAR_OUT};
-    if (next[16]) coming = coming | {`LEFT_P, `RIGHT_PLANES, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[15])
+      coming = coming | {`LEFT_P, `RIGHT_OCS, `GT, `T_OUT_OWN, `TO_OCS, `CHECK_NEAR_OUT};
+    if (next[16])
+      coming = coming | {`LEFT_P, `RIGHT_PLANES, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     // rows of the input and of the output; the row after the input, the second map, the output
     if (next[17]) coming = coming | {`T_OWN, `RIGHT_ICS, `GT, `NO_OPERAND, `TO_ICS, `CHECK_NEAR_IN};
     if (next[18]) coming = coming | {`LEFT_P, `NO_OPERAND, `ADD, `T_OUT_OWN, `NO_RESULT, `NO_CHECK};
-    if (next[19]) coming = coming | {`T_IN_GROUPS, `RIGHT_ICS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[20]) coming = coming | {`T_OUT_GROUPS, `RIGHT_OCS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[19])
+      coming = coming | {`T_IN_GROUPS, `RIGHT_ICS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[20])
+      coming = coming | {`T_OUT_GROUPS, `RIGHT_OCS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[21]) coming = coming | {`LEFT_P, `T_OWN, `ADD, `T_ROWS, `NO_RESULT, `CHECK_SPAN};
-    if (next[22]) coming = coming | {`LEFT_P, `RIGHT_PLANES, `MUL, `NO_OPERAND, `NO_RESULT, `CHECK_SPAN};
+    if (next[22])
+      coming = coming | {`LEFT_P, `RIGHT_PLANES, `MUL, `NO_OPERAND, `NO_RESULT, `CHECK_SPAN};
     if (next[23]) coming = coming | {`LEFT_SRC, `T_ROWS, `ADD, `T_IN_END, `NO_RESULT, `CHECK_LIMIT};
-    if (next[24]) coming = coming | {`LEFT_SRC2, `T_ROWS, `ADD, `T_IN_END2, `NO_RESULT, `CHECK_LIMIT};
+    if (next[24])
+      coming = coming | {`LEFT_SRC2, `T_ROWS, `ADD, `T_IN_END2, `NO_RESULT, `CHECK_LIMIT};
     if (next[25]) coming = coming | {`LEFT_P, `T_OUT_OWN, `ADD, `T_ROWS, `NO_RESULT, `CHECK_SPAN};
     if (next[26]) coming = coming | {`LEFT_DST, `T_ROWS, `ADD, `T_STOP, `NO_RESULT, `CHECK_LIMIT};
     // does the input overlap the pixels? a first layer sets their location
@@ -134,58 +147,79 @@ module layer_steps (
     if (next[29]) coming = coming | {`LEFT_SRC2, `T_HI, `GE, `NO_OPERAND, `TO_BELOW, `NO_CHECK};
     if (next[30]) coming = coming | {`T_IN_END2, `T_LO, `GT, `NO_OPERAND, `TO_TOUCH, `NO_CHECK};
     // the output may overlap an input that begins no earlier, if the output's groups are no farther apart
-    if (next[31]) coming = coming | {`LEFT_ONE, `RIGHT_OCS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[31])
+      coming = coming | {`LEFT_ONE, `RIGHT_OCS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     // does the output overlap the input, the second map, the pixels?
     if (next[32]) coming = coming | {`LEFT_DST, `T_IN_END, `GE, `T_DST, `TO_BELOW, `NO_CHECK};
     if (next[33]) coming = coming | {`LEFT_P, `RIGHT_ICS, `GT, `NO_OPERAND, `TO_BEHIND, `NO_CHECK};
-    if (next[34]) coming = coming | {`LEFT_SRC, `T_STOP, `GE, `NO_OPERAND, `TO_BELOW_TOO, `NO_CHECK};
+    if (next[34])
+      coming = coming | {`LEFT_SRC, `T_STOP, `GE, `NO_OPERAND, `TO_BELOW_TOO, `NO_CHECK};
     if (next[35]) coming = coming | {`LEFT_SRC, `T_DST, `GE, `NO_OPERAND, `NO_RESULT, `CHECK_MEET};
     if (next[36]) coming = coming | {`T_DST, `T_IN_END2, `GE, `NO_OPERAND, `TO_BELOW, `NO_CHECK};
-    if (next[37]) coming = coming | {`LEFT_SRC2, `T_STOP, `GE, `NO_OPERAND, `TO_BELOW_TOO, `NO_CHECK};
+    if (next[37])
+      coming = coming | {`LEFT_SRC2, `T_STOP, `GE, `NO_OPERAND, `TO_BELOW_TOO, `NO_CHECK};
     if (next[38]) coming = coming | {`LEFT_SRC2, `T_DST, `GE, `NO_OPERAND, `NO_RESULT, `CHECK_MEET};
     if (next[39]) coming = coming | {`LEFT_DST, `T_HI, `GE, `NO_OPERAND, `TO_BELOW, `NO_CHECK};
     if (next[40]) coming = coming | {`T_STOP, `T_LO, `GT, `NO_OPERAND, `TO_TOUCH, `NO_CHECK};
     // channels of the last load less one: at least one, and no more than in another load; bytes of an
     // output channel
-    if (next[41]) coming = coming | {`LEFT_LOADS, `RIGHT_COEF, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[42]) coming = coming | {`LEFT_BYTES, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[41])
+      coming = coming | {`LEFT_LOADS, `RIGHT_COEF, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[42])
+      coming = coming | {`LEFT_BYTES, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[43]) coming = coming | {`LEFT_O, `RIGHT_P, `SUB_1, `T_REST, `NO_RESULT, `CHECK_FEW};
     if (next[44]) coming = coming | {`T_INB, `RIGHT_P, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[45]) coming = coming | {`T_REST, `RIGHT_COEF, `GE, `NO_OPERAND, `NO_RESULT, `CHECK_OVER};
+    if (next[45])
+      coming = coming | {`T_REST, `RIGHT_COEF, `GE, `NO_OPERAND, `NO_RESULT, `CHECK_OVER};
     if (next[46]) coming = coming | {`LEFT_P, `NO_OPERAND, `ADD, `T_UNIT, `NO_RESULT, `CHECK_HUGE};
     // bytes of a load, of the last load; constant term, modulo 2^36
-    if (next[47]) coming = coming | {`T_UNIT, `RIGHT_COEF, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[47])
+      coming = coming | {`T_UNIT, `RIGHT_COEF, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[48]) coming = coming | {`T_UNIT, `T_REST, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[49]) coming = coming | {`LEFT_P, `RIGHT_PSIZE, `GT, `NO_OPERAND, `TO_WLEN, `CHECK_LONG};
+    if (next[49])
+      coming = coming | {`LEFT_P, `RIGHT_PSIZE, `GT, `NO_OPERAND, `TO_WLEN, `CHECK_LONG};
     if (next[50]) coming = coming | {`LEFT_TERM, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[51]) coming = coming | {`LEFT_P, `T_UNIT, `ADD, `NO_OPERAND, `TO_WLAST, `NO_CHECK};
-    if (next[52]) coming = coming | {`LEFT_TERM_HIGH, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[53]) coming = coming | {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_OWN, `TO_ADDC, `NO_CHECK};
+    if (next[52])
+      coming = coming | {`LEFT_TERM_HIGH, weighed, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[53])
+      coming = coming | {`LEFT_HIGH, `NO_OPERAND, `ADD, `T_OUT_OWN, `TO_ADDC, `NO_CHECK};
     // kept weights: end address
-    if (next[54]) coming = coming | {`LEFT_LOADS, `RIGHT_PSIZE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[55]) coming = coming | {`LEFT_P, `T_OUT_OWN, `ADD, `NO_OPERAND, `TO_ADDC_HIGH, `NO_CHECK};
-    if (next[56]) coming = coming | {`NO_OPERAND, `NO_OPERAND, `ADD, `NO_OPERAND, `NO_RESULT, `CHECK_KEPT_END};
+    if (next[54])
+      coming = coming | {`LEFT_LOADS, `RIGHT_PSIZE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[55])
+      coming = coming | {`LEFT_P, `T_OUT_OWN, `ADD, `NO_OPERAND, `TO_ADDC_HIGH, `NO_CHECK};
+    if (next[56])
+      coming = coming | {`NO_OPERAND, `NO_OPERAND, `ADD, `NO_OPERAND, `NO_RESULT, `CHECK_KEPT_END};
     // steps of a vector: ceil(C * H * W / 9), by the quotient and the remainder of C * H
     if (next[57]) coming = coming | {`LEFT_H, `RIGHT_C, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[58]) coming = coming | {`LEFT_P, `NO_OPERAND, `ADD, `T_QUOTIENT, `NO_RESULT, `NO_CHECK};
-    if (next[59]) coming = coming | {`T_QUOTIENT, `RIGHT_NINTH_LONG, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
-    if (next[60]) coming = coming | {`LEFT_NINTH, `T_QUOTIENT, `GE, `T_IN_GROUPS, `TO_REM_FC, `NO_CHECK};
+    if (next[58])
+      coming = coming | {`LEFT_P, `NO_OPERAND, `ADD, `T_QUOTIENT, `NO_RESULT, `NO_CHECK};
+    if (next[59])
+      coming = coming | {`T_QUOTIENT, `RIGHT_NINTH_LONG, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[60])
+      coming = coming | {`LEFT_NINTH, `T_QUOTIENT, `GE, `T_IN_GROUPS, `TO_REM_FC, `NO_CHECK};
     if (next[61]) coming = coming | {`LEFT_W, `RIGHT_REM, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[62]) coming = coming | {`LEFT_P, `RIGHT_EIGHT, `ADD, `T_OWN, `NO_RESULT, `NO_CHECK};
-    if (next[63]) coming = coming | {`T_OWN, `RIGHT_NINTH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[63])
+      coming = coming | {`T_OWN, `RIGHT_NINTH, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[64]) coming = coming | {`LEFT_HIGH, `T_OWN, `GE, `T_OUT_GROUPS, `TO_REM_FC, `NO_CHECK};
-    if (next[65]) coming = coming | {`LEFT_W, `T_IN_GROUPS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[65])
+      coming = coming | {`LEFT_W, `T_IN_GROUPS, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[66]) coming = coming | {`LEFT_P, `T_OUT_GROUPS, `ADD, `NO_OPERAND, `TO_S, `NO_CHECK};
     // rows of the weight buffer for all weights, packed for a vector; groups of a block, plus one group
     // of the next one
     if (next[67]) coming = coming | {parts, each, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[68]) coming = coming | {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `NO_RESULT, `NO_CHECK};
-    if (next[69]) coming = coming | {rows, `RIGHT_PART, `ADD, `NO_OPERAND, `TO_WROWS, `CHECK_ROOM_DW};
+    if (next[69])
+      coming = coming | {rows, `RIGHT_PART, `ADD, `NO_OPERAND, `TO_WROWS, `CHECK_ROOM_DW};
     if (next[70]) coming = coming | {`T_BLOCK, `RIGHT_S, `ADD, `T_BLOCK, `TO_B, `NO_CHECK};
     // windows of a pooling task, lines, then columns: the last one fits, one more does not
-    if (next[71]) coming = coming | {windows, `RIGHT_STRIDE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
+    if (next[71])
+      coming = coming | {windows, `RIGHT_STRIDE, `MUL, `NO_OPERAND, `NO_RESULT, `NO_CHECK};
     if (next[72]) coming = coming | {size, `RIGHT_PAD, `ADD, `T_ROWS, `NO_RESULT, `NO_CHECK};
-    if (next[73]) coming = coming | {`T_ROWS, `RIGHT_KERNEL, `SUB_1, `T_ROWS, `NO_RESULT, `CHECK_WINDOW};
+    if (next[73])
+      coming = coming | {`T_ROWS, `RIGHT_KERNEL, `SUB_1, `T_ROWS, `NO_RESULT, `CHECK_WINDOW};
     if (next[74]) coming = coming | {`LEFT_P, `T_ROWS, `GT, `NO_OPERAND, `NO_RESULT, `CHECK_NEXT};
     if (next[75]) coming = coming | {`LEFT_P, `RIGHT_STRIDE, `SUB, `T_STOP, `NO_RESULT, `NO_CHECK};
     if (next[76]) coming = coming | {`T_STOP, `T_ROWS, `GT, `NO_OPERAND, `TO_SIDE, `CHECK_LAST};
