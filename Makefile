@@ -6,7 +6,7 @@
 override .given := $(foreach .v,$(filter-out -*-% MAKEFLAGS MAKEOVERRIDES,$(.VARIABLES)),$(if \
   $(filter command,$(origin $(.v))),$(.v)))
 # Names with a dot are this file's or make's: with one of them something else would run.
-.refused := $(filter .% MAKEFILE_LIST PATH SHELL,$(.given) $(if $(filter command,$(origin .v)),.v))
+override .refused := $(filter .% MAKEFILE_LIST PATH SHELL,$(.given) $(if $(filter command,$(origin .v)),.v))
 $(if $(.refused),$(error unknown variable $(firstword $(.refused)), 'make help' lists those there are))
 # Neither make nor a shell expands a value: from here on it is the text that was typed, and reaches commands by the
 # environment.
@@ -15,10 +15,10 @@ override export OPENKPU_GIVEN := $(strip $(.given))
 override export OPENKPU_GOALS := $(MAKECMDGOALS)
 
 # This file may lie in a folder whose name has a space.
-.space := $(subst ,, )
-.self := $(wildcard $(subst $(.space),\ ,$(MAKEFILE_LIST)))
-.self := $(or $(.self),$(lastword $(MAKEFILE_LIST)))
-.run := exec "$$(dirname -- '$(subst ','\'',$(.self))')/scripts/make.sh"
+override .space := $(subst ,, )
+override .self := $(wildcard $(subst $(.space),\ ,$(MAKEFILE_LIST)))
+override .self := $(or $(.self),$(lastword $(MAKEFILE_LIST)))
+override .run := exec "$$(dirname -- '$(subst ','\'',$(.self))')/scripts/make.sh"
 
 .SUFFIXES:
 .DEFAULT_GOAL := help

@@ -50,7 +50,7 @@ def pack(w: Writer, op: RawOperator) -> None:
     w.put(op, w.emit("Concat", parts, axis=w.axis(len(shape), axis)))
 
 
-def unpack(w: Writer, op: RawOperator) -> None:
+def unpack_axis(w: Writer, op: RawOperator) -> None:
     """The parts along an axis, each without it."""
     if op.options is None:
         raise w.refuse("its options are not in the file")
@@ -209,5 +209,5 @@ HANDLERS: dict[str, Handler] = {
     "PADV2": pad,
     "MIRROR_PAD": mirror_pad,
     "PACK": pack,
-    "UNPACK": unpack,
+    "UNPACK": unpack_axis,
 }

@@ -199,7 +199,7 @@ def pack(r: TfliteReader, op: RawOperator) -> None:
     r.node(Move, parts, y, how="concat", axis=r.axis(len(shape), axis))
 
 
-def unpack(r: TfliteReader, op: RawOperator) -> None:
+def unpack_axis(r: TfliteReader, op: RawOperator) -> None:
     """The parts along an axis, each without it."""
     x, shape = r.input(op, 0), r.raw(op, 0).shape
     if op.options is None:
@@ -233,5 +233,5 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "PADV2": pad,
     "MIRROR_PAD": mirror_pad,
     "PACK": pack,
-    "UNPACK": unpack,
+    "UNPACK": unpack_axis,
 }
