@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.arithmetic.integers import ceil_div
 from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
 
 Ints = npt.NDArray[np.integer[Any]]
@@ -211,7 +212,7 @@ def _window(op: RawOperator, tensors: list[RawTensor]) -> Shape:
     steps, ends = (o.StrideH(), o.StrideW()), []
     for n, k, s, d in zip(shape[1:3], kernel, steps, dilation, strict=True):
         reach = 0 if o.Padding() == SAME else (k - 1) * d
-        ends.append(-(-(n - reach) // max(s, 1)))
+        ends.append(ceil_div(n - reach, max(s, 1)))
     return (shape[0], *ends, own[3])
 
 
