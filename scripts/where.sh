@@ -43,10 +43,10 @@ bootstrap() {
     [ "$("$name" -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null)" = True ] &&
       exec env $signals "$name" -P "$module" "$venv" "$@"
     [ -z "${OPENKPU_PYTHON:-}" ] || {
-      echo "setup: OPENKPU_PYTHON=$OPENKPU_PYTHON: expected Python 3.11 or later" >&2
+      echo "error: OPENKPU_PYTHON=$OPENKPU_PYTHON: expected Python 3.11 or later" >&2
       exit 2
     }
   done
-  echo "setup: Python 3.11 or later is missing; please install python3" >&2
+  echo "error: Python 3.11 or later is missing; please install python3" >&2
   exit 2
 }

@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
             "error: -O or PYTHONOPTIMIZE is set, expected Python with assertions", file=sys.stderr
         )
         return 2
-    from openkpu_tools import command, registry
+    from openkpu_tools import command, registry  # with assertions, and signals unblocked
 
     if found := registry.commands().get(words[0] if words else ""):
         with contextlib.suppress(ModuleNotFoundError):  # dispatch says what is missing

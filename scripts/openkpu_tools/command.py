@@ -126,8 +126,7 @@ class Parser(argparse.ArgumentParser):
             lacking = missing[1].split(", ")
             what = {_word(a): a.help for a in self._actions}
             texts = "; ".join(str(what.get(name.partition("/")[0], "")) for name in lacking)
-            names, them = " and ".join(map(self._called, lacking)), "them" if lacking[1:] else "it"
-            raise UsageError(f"no {names}, expected {them}: {texts}")
+            raise UsageError(f"no {' and '.join(map(self._called, lacking))}, expected {texts}")
         if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
             known = [word for a in self._actions for word in a.option_strings]
             hint = near(unknown[1], known, f"{self.prog} --help lists those there are")

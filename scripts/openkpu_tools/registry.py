@@ -32,7 +32,7 @@ ENVIRONMENT += ("PATH", "SHELL", "TMPDIR", "XDG_CACHE_HOME")
 
 
 def commands() -> dict[str, Entry]:
-    """The commands of `openkpu`: in a checkout all, of an installed package those that it has."""
+    """The commands of `openkpu`: in a checkout all, of an installed package its own."""
     return {
         name: each
         for name, each in COMMANDS.items()

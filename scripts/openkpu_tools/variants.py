@@ -2,7 +2,7 @@
 """A configuration with other parameters than configs.toml gives it, named on the command line.
 
 All commands with ``--params`` read it here (docs/silicon.md 2). The names are those of the Verilog
-top module (docs/integration.md 3): those of configurations, and those that a configuration leaves
+top module (docs/integration.md 3): those of configurations, and names that a configuration leaves
 at the RTL's defaults.
 """
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.tests.kmodel.test_kmodel_containers import CONTAINERS, X
 from openkpu import digits
 from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
@@ -53,8 +54,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Models, pictures, networks, maps and matrices; who writes works on a copy."""
     from PIL import Image
 
-    from models.tests.kmodel.test_kmodel_containers import CONTAINERS, X
-    from models.tests.quantised import exported
+    from models.tests.quantised import exported  # needs onnx
 
     place = tmp_path_factory.mktemp("samples")
     (place / "m.kmodel").write_bytes(CONTAINERS["v3"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands behind a bridge of the host: the slave port with 16 registers and an AI RAM."""
+"""Behind a bridge of the host: the slave port with 16 registers and an AI RAM."""
 
 import random
 

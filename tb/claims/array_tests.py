@@ -62,7 +62,7 @@ def no_toggle_without_a_product(run: Recording) -> None:
     issued, gated = run.counters["macs_issued"], run.counters["macs_gated"]
     assert run.idle_toggles == 0, f"{run.idle_toggles} toggles without a multiplication"
     assert run.toggles > 0 and gated > 0
-    # the products that the bench saw in the units are those that the device says it needed
+    # the products that the bench saw in the units are the ones that the device says it needed
     assert run.products == issued - gated, f"{run.products} products, {issued} - {gated} wanted"
     assert any(arg.signed_in for arg in run.network.layers), "no negative pixel is possible"
     golden = sum(

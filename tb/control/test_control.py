@@ -261,7 +261,7 @@ async def continuous(n: Neighbours) -> None:
 
 
 def _forget_ahead(net: Network, inferences: int) -> None:
-    """Drop prefetches without a use from the log: they come after those that were used."""
+    """Drop prefetches without a use from the log: they come after the ones that were used."""
     n, maps = net.n, len(map_requests(net.layers[0], 0))
     used = {"fetch": len(n.kinds("run")), "param_load": len(n.kinds("run"))}
     used["weight_load"] = sum(not e.info["reuse"] for e in n.kinds("fetch")[: used["fetch"]])

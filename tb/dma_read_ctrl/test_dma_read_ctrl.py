@@ -138,7 +138,7 @@ class Bench:
     def propose(
         self, chance: dict[str, float], order: tuple[int, ...] = ORDER
     ) -> tuple[dict[int, Burst], Burst | None]:
-        """Drive the proposals of all channels, noise where there is none; those that there are."""
+        """Drive the proposals of all channels, noise where there is none; the proposals."""
         dut, all_reads = self.dut, [self.burst(chan, chance["one"]) for chan in range(4)]
         want, self.want = self.want, [random.random() < chance["want"] for _ in range(4)]
         dut.rd_next.value = join_words(self.want, 1)

@@ -31,9 +31,9 @@ class Fault:
     put: str
 
     def planted(self, text: str) -> str:
-        """The text of the file with the fault; FaultError unless ``find`` stands there once."""
+        """The text of the file with the fault; FaultError unless ``find`` is there once."""
         if text.count(self.find) != 1 or self.find == self.put:
-            raise FaultError(f"{Path(self.file).name}: {self.find!r} does not stand there once")
+            raise FaultError(f"{Path(self.file).name}: {self.find!r} is not there once")
         return text.replace(self.find, self.put)
 
 

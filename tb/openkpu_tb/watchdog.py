@@ -100,7 +100,7 @@ def watched(runner: Runner, limit: float | None, gently: bool = False) -> Runner
 
 
 def _kill(process: subprocess.Popen, grace: float) -> None:
-    """End every process of the group; those that do not end by themselves within ``grace``."""
+    """End every process of the group; the ones that do not end by themselves within ``grace``."""
     try:
         if grace:
             os.killpg(process.pid, signal.SIGTERM)

@@ -98,7 +98,7 @@ async def check(dut, rng: np.random.Generator, path: int, pool: int, swl: int, s
             valid = bytes_[:lines, :width].view(np.int8 if sgn else np.uint8)
             want = pool_map(pool, valid[None])[0].view(np.uint8)
             flat = [int(b) for b in bytes_.reshape(-1)]
-            # not a window's end, but what stands here while nothing is read
+            # not a window's end, but the bits offered while nothing is read
             idle = Step([random.randrange(256) for _ in range(path)], 0, 0, [])
             walk += [idle] * random.randrange(3)
             walk += steps(path, pool, swl, flat, (lines, width), want)

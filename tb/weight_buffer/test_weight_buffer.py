@@ -105,9 +105,9 @@ class Bench(BlockBench):
         self.just = {"weight": False, "param": False}
         self.seen = [0] * COLUMNS
         self.reads: list[int | None] = [None] * COLUMNS  # rows whose data come next
-        self.shown: list[tuple[int, list[int] | None]] = []  # data that stand, by column
+        self.shown: list[tuple[int, list[int] | None]] = []  # data that are offered, by column
         self.param_seen = 0
-        self.params_shown: tuple[int, int] | None = None  # that stand
+        self.params_shown: tuple[int, int] | None = None  # that are offered
         self.param_read: tuple[int, bool] | None = None  # row, are its constants there
         self.ends: dict[int, int] = {row.after: n for n, row in enumerate(self.params)}
         self.at_once: dict[int, int] = {}  # cycle -> parameter row whose constants are just there

@@ -64,7 +64,7 @@ def _apart(want: npt.NDArray, found: npt.NDArray) -> str:
 
 
 def _device(program: Program, inputs: Mapping[str, npt.NDArray], runner: run.Runner) -> Values:
-    """All tensors that cross the bus, and those that are the map of one layer."""
+    """All tensors that cross the bus, and the ones that are the map of one layer."""
     taps: Values = {}
 
     def seen(part: DevicePart, network: Network, x: npt.NDArray[np.uint8]) -> run.Maps:

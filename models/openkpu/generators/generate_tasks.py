@@ -130,7 +130,7 @@ def _places(rng: np.random.Generator, rows: list[int], ram_rows: int) -> list[in
 
 
 def _weights(rng: np.random.Generator, c: int, eight_bit: bool) -> npt.NDArray[np.uint8]:
-    """Bytes of nine weights a channel: scales of both operands, and noise in those that rest."""
+    """Bytes of nine weights a channel: scales of both operands, and noise in the rest."""
     top = 255 if eight_bit else 65535
     kernel = rng.integers(0, top + 1, (c, WEIGHTS))
     for at in (A, B):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Foreign runtimes as judges: LiteRT and ONNX Runtime run a model, each difference is explained.
 
-A runtime's values of every tensor stand beside those of the exact reference (docs/compiler.md).
+A runtime's values of every tensor are shown beside those of the exact reference (docs/compiler.md).
 Node by node: each node of the graph is computed exactly from what *the runtime* gave its inputs, so
 that a difference counts where it arises and not again behind it. ``REASONS`` says what explains a
 difference; what nothing explains is a fault of one of the two.

@@ -171,7 +171,7 @@ def _real(graph: Graph, node: Node, x: list[Array]) -> Array:
 
 
 def _clamps(graph: Graph, node: Node) -> list[tuple[int, int]]:
-    """The clamp of a node, and those that it has where the real ends of an activation are nearly
+    """The clamp of a node, and the ones that it has where the real ends of an activation are nearly
     between two integers."""
     (y,) = graph.of(node.outputs)
     clamp = getattr(node, "clamp", y.limits)

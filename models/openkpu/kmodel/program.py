@@ -137,7 +137,7 @@ class ModelTensor:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One step; ``offset`` is where it stands in the file."""
+    """One step; ``offset`` is its place in the file."""
 
     offset: int
     name: ClassVar[str] = ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights in the AI RAM: those that stay there over the inferences of a stream (docs/kpu.md 1.14),
-and rows for those that wait until the weight buffer has room (AI_SPARE_ROWS).
+"""Weights in the AI RAM: kept there over the inferences of a stream (docs/kpu.md 1.14),
+and rows for weights that wait until the weight buffer has room (AI_SPARE_ROWS).
 
 Rows that no map of a network uses hold the weights of some layers, in the format of the storage.
 They are copied there once, by pooling tasks with unused results, and read by every inference

@@ -105,7 +105,7 @@ def test_first(name: str) -> None:
 @pytest.mark.parametrize("zero", [0, 3, 100, 128, 255])
 def test_weights_of_uint8(zero: int) -> None:
     """Weights with a zero point of their own; where those of channels differ so much that weights
-    span over 8 bits, the input stands there twice, or three times."""
+    span over 8 bits, the input is there twice, or three times."""
     m = Maker(5, "uint8")
     x = m.input(1, 6, 9, 9)
     y = m.conv(x, 8, (3, 3))

@@ -61,7 +61,7 @@ def test_sums(width: int, c: int, front: int, behind: int, swapped: bool, how: s
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_nothing_is_written_for_zeros(dtype: str) -> None:
-    """Channels that fill rows: a sum of those that both have, and a table of the others."""
+    """Channels that fill rows: a sum of the ones that both have, and a table of the others."""
     program = compiled(block(6, 8, 0, 4, "add", False, dtype))
     assert layers(program) == ["1x1", "3x3 dw", "1x1", "ew", "1x1 dw", "1x1"]
     (part,) = program.device_parts

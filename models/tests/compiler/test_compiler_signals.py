@@ -45,7 +45,7 @@ def test_signal(config: str) -> None:
 
 
 def test_lies() -> None:
-    """After the passes no map of the set stands, and each of its layers has one line."""
+    """After the passes no map of the set is left, and each of its layers has one line."""
     graph = wake_word()
     tensors = simplified(graph).tensors
     standing = [n for n in graph.tensors if n in tensors and tensors[n].shape[2:] == (1, 30)]

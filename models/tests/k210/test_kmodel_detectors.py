@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detectors with several outputs, and those that are guessed."""
+"""Detectors with several outputs, and the ones that are guessed."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_a_mode_that_is_not_known_is_refused_by_name() -> None:
 
     with pytest.raises(KmodelError, match=r"mode XYZ;12 is not supported, expected 1, L, P, RGB"):
         as_rgb(Strange())  # type: ignore[arg-type]
-    assert {*PLAIN, *CLEAR, *NUMBERS} == set(PIL.MODES)  # those that Pillow has
+    assert {*PLAIN, *CLEAR, *NUMBERS} == set(PIL.MODES)  # the ones that Pillow has
 
 
 @pytest.mark.parametrize("kind", ["RGBA", "LA", "palette", "colour key", "RGBa"])

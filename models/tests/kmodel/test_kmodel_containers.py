@@ -32,6 +32,8 @@ from openkpu.kmodel.build import (
     build_v5_alone,
     chain_layers,
 )
+from openkpu.kmodel.readers.binary import Blob
+from openkpu.kmodel.version5.v5 import read_functions
 from openkpu.layer.airam import pack_map, unpack_map
 from openkpu.layer.vectors import VectorLayer
 
@@ -172,9 +174,6 @@ def test_functions_of_v5() -> None:
 
 
 def load_functions_from(data: bytes) -> list:
-    from openkpu.kmodel.readers.binary import Blob
-    from openkpu.kmodel.version5.v5 import read_functions
-
     return read_functions(Blob(data, "model"))
 
 

@@ -41,6 +41,7 @@ from models.tests.kmodel.test_kmodel_operations_v3 import V3, v3_model
 from openkpu.arithmetic.integers import round_up
 from openkpu.kmodel import KmodelError, Program, loads_kmodel, run_kmodel
 from openkpu.kmodel.build import Assembler, build_v3, build_v4, build_v5
+from openkpu.kmodel.describe import as_dict, describe_program
 from openkpu.kmodel.version5.bytecode import DIALECTS
 
 
@@ -348,8 +349,6 @@ def all_containers() -> list[bytes]:
 
 
 def test_programs_describe_themselves() -> None:
-    from openkpu.kmodel.describe import as_dict, describe_program
-
     for data in all_containers():
         program: Program = loads_kmodel(data)
         assert len(describe_program(program).splitlines()) == len(program.operations) + 3 + len(

@@ -100,7 +100,7 @@ def test_rfb_finds_the_crowd() -> None:
     boxes = report(list(result.outputs.values()), 320, 240, program=program).found
     print(len(boxes), "faces, best", boxes[0])
     assert 76 <= len(boxes) <= 80 and boxes[0].score > 0.985
-    # heads of a crowd that stands in rows: small, and not one over the other
+    # heads of a crowd in rows: small, and not one over the other
     assert all(0.01 < b.x1 - b.x0 < 0.05 and 0.02 < b.y1 - b.y0 < 0.07 for b in boxes)
     assert max(box_overlap(a, b) for a in boxes for b in boxes if a is not b) <= 0.3
     # the quantised softmax: probabilities of both classes make about 1
@@ -143,7 +143,7 @@ def test_digit_layers_equal_the_recorded_ones() -> None:
 
 
 def test_face_layers_equal_the_recorded_ones() -> None:
-    """16-bit weights: the tables that are read are those that were recorded."""
+    """16-bit weights: the tables that are read are the ones that were recorded."""
     program = load_kmodel(shared("real/face_detect_v0_16bit.model.bin"))
     recorded = load_file(shared("real/real16_face_layers_6_7_8_15.npz"))
     for index, layer in zip((6, 7, 8, 15), recorded, strict=True):

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from openkpu import digits
+from openkpu.arithmetic.activation import Activation
+from openkpu.arithmetic.params import ActTable
 from openkpu.digits import float_model, quantise
 
 
@@ -62,9 +64,6 @@ def test_relu_is_the_gate_of_the_next_layer() -> None:
 
 
 def test_straight_line_is_a_rounded_quotient() -> None:
-    from openkpu.arithmetic.activation import Activation
-    from openkpu.arithmetic.params import ActTable
-
     line = Activation(ActTable.unpack(quantise.straight_line()), signed=True)
     v = np.arange(-200_000, 200_000, 7)
     want = np.clip(np.rint(v / 1024), -128, 127)

@@ -155,7 +155,7 @@ def test_where_waiting_pays(size: int, pays: bool) -> None:
 
 
 def test_where_waiting_pays_for_programs() -> None:
-    """A batch reads its weights again for every map; rows are those that no program's map uses."""
+    """A batch reads its weights again for every map; rows are what no program's map uses."""
     program = loads_kmodel(CONTAINERS["v3"])
     layers = [op for op in program.operations if isinstance(op, KpuLayer)]
     for batches in (1, 4):

@@ -217,7 +217,7 @@ def stream_table(case: Case, points: list[Point], saved: list[int]) -> list[str]
 
 def continuous(argv: list[str] | None = None) -> int:
     """Measure, print, write page and pictures."""
-    from openkpu_tools.benchmarks import bench_plots  # draws; kept weights need no pictures
+    from openkpu_tools.benchmarks import bench_plots  # needs matplotlib
 
     registry.parse_command("bench-continuous", argv)
     simrun.check_tool("verilator")

@@ -147,7 +147,7 @@ def rows(found: Found) -> list[str]:
 
 
 def plain_configs() -> list[str]:
-    """Configurations that hold every map of a K210, but those that only add lanes for float16,
+    """Configurations that hold every map of a K210, but the ones that only add lanes for float16,
     which do other work alike."""
     known = map(configs.load_config, configs.names())
     return [c.name for c in known if c.ai_ram_rows == AI_RAM_ROWS and not c.fp16_lanes]

@@ -5,8 +5,8 @@ import dataclasses
 from typing import Any
 
 CLOCK = (
-    "clock cycles counted by the bench, since the device's PERF_TOTAL stands still while the device"
-    " does not work; what the CPU of a chip computes between KPU layers takes none"
+    "clock cycles counted by the bench, since the device's PERF_TOTAL does not count while the"
+    " device does not work; what the CPU of a chip computes between KPU layers takes none"
 )
 PERF = "clock cycles of the device's own PERF_TOTAL"
 BY_HOST = (

@@ -27,8 +27,14 @@ WORDS = {
     r"comes? to an end": "ends or completes",
     r"that which": "the name of the thing",
     r"of which": "whose, or a sentence of its own",
+    r"those that": "the name of the things",
+    r"stands?(?! for\b)": "is, lies or stays",
+    r"takes? [\d,.]+( thousand)? (LUTs?|DSPs?|flip-flops|block RAMs?)": "uses or has",
 }
-PLAIN = ("models", "tb", "scripts", "docs", "README.md")
+# what a sentence of a page begins with; a heading may, and the list of commands
+HEADLESS = re.compile(r"(?:^[\s>*-]*|[.:;] |\*\* )(What [a-z][^?]*)$")
+TITLES = Path("docs/command-line.md")  # its lines are the docstrings of commands
+PLAIN = ("models", "tb", "scripts", "docs", "README.md", "CONTRIBUTING.md")
 REGISTERS = Path("docs/registers.md")  # its texts are those of openkpu.rdl
 
 
@@ -84,6 +90,13 @@ def words(file: Path, text: str) -> Iterator[str]:
                 yield f"{file}:{number}: {found[0]!r}, expected {better}"
 
 
+def headless(file: Path, text: str) -> Iterator[str]:
+    """Sentences of a page whose subject is a clause: "What is mapped can be computed"."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := HEADLESS.search(re.sub("`+[^`]*`+", "", line)):
+            yield f"{file}:{number}: {found[1][:30]!r}, expected a noun as the subject"
+
+
 def main(argv: list[str] | None = None, root: Path = check_links.ROOT) -> int:
     """Run the command; returns the exit status."""
     command.Parser(prog="check-pages", description=__doc__).parse_args(argv)
@@ -93,6 +106,7 @@ def main(argv: list[str] | None = None, root: Path = check_links.ROOT) -> int:
         text = (root / file).read_text(encoding="utf-8")
         if file.suffix == ".md" and file not in WRITTEN:
             found += prose(file, text)
+            found += headless(file, text) if file != TITLES else []
         plain = any(file.is_relative_to(folder) for folder in PLAIN) and file != REGISTERS
         if plain and file.suffix in (".md", ".py"):
             found += words(file, text)

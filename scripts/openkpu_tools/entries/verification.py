@@ -124,7 +124,7 @@ def regress(parser: Parser) -> None:
 def soak(parser: Parser) -> None:
     """Random work in one simulation until the time is over."""
     minutes = command.between(0.001, MOST_MINUTES)
-    parser.add_argument("--minutes", required=True, type=minutes, help="how long")
+    parser.add_argument("--minutes", required=True, type=minutes, help="a number of minutes")
     parser.add_argument("--seed", type=command.SEED, help="a random one by default; it is printed")
     configured(parser)
     parameterised(parser)

@@ -33,7 +33,7 @@ CUT = ("$mul",)  # cells of Yosys that are cut out as instances are, unless a fa
 FLIP_FLOP = re.compile(r"\$(dff|ff|_DFF_[NP]_|_FF_)$")  # after dffunmap
 INSIDE, UPPER = " inside", " upper bits"  # added to a name: its bits of these kinds
 SIMPLE, INDUCT = "equiv_simple", "equiv_induct"
-# Tried in order, each with all names or with those that the previous method left open. The first is
+# Tried in order, each with all names or with what the previous method left open. The first is
 # enough for most modules. An induction over all names that it cannot prove, 700 of them in
 # pool_columns, does not end; over few it may help. INDUCT does not assume the points of SIMPLE.
 METHODS = ([SIMPLE], False), ([SIMPLE, INDUCT], False), ([SIMPLE, INDUCT], True), ([INDUCT], True)

@@ -354,7 +354,7 @@ def unchanged(left_out: list[Proof]) -> bool:
             f"FAIL {proof.name}: changed since it was last proven; "
             f"`make formal MODULE={proof.module} RECORD=1` proves it"
         )
-    print(f"{len(left_out) - len(stale)} of {len(left_out)} long proofs are of what stands here")
+    print(f"{len(left_out) - len(stale)} of {len(left_out)} long proofs are of these files")
     return not stale
 
 

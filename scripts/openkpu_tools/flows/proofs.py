@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be proven: rtl/proofs.toml and the properties beside the RTL.
 
-The properties of a module stand in `<module>_props.vh` in its folder, which the module includes
+The properties of a module are in `<module>_props.vh` in its folder, which the module includes
 where `FORMAL_<module>` is defined. Each is a labelled assert, assume or cover, with its meaning on
 the lines `//: ` before it. A proof is a module with its parameters; rtl/proofs.toml has them all,
 each with one-line faults that must make it fail. See docs/formal.md.
@@ -85,7 +85,7 @@ def sources() -> dict[str, Path]:
 
 
 def beside(module: str, files: dict[str, Path]) -> Path:
-    """Where the properties of a module stand."""
+    """Where the properties of a module are."""
     return files[module].with_name(f"{module}_props.vh")
 
 

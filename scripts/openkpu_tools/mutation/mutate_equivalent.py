@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mutants that no test can distinguish from the original, listed with the reason.
 
-An entry names a mutant by what stands in the file, not by a line number. One that names none, or
+An entry names a mutant by the text of the file, not by a line number. One that names none, or
 more than one, is an error: the list follows the RTL.
 """
 

@@ -54,7 +54,7 @@ class Change(NamedTuple):
     after: str
     statement: bool = False  # it is dropped instead
     edits: tuple[tuple[int, int, str], ...] = ()  # in place of it: places and what they become
-    declares: tuple[int, str] | None = None  # a text that has to stand somewhere for it
+    declares: tuple[int, str] | None = None  # a text that the file must contain for it
 
 
 @dataclass(frozen=True)

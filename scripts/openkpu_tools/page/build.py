@@ -90,7 +90,7 @@ def _packed(path: Path) -> str:
 
 
 def _inline(text: str) -> str:
-    """A script that may stand in HTML."""
+    """A script that HTML may contain."""
     return text.replace("</script", "<\\/script")
 
 

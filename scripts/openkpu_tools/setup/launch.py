@@ -28,7 +28,7 @@ def main(venv: str, target: str) -> int:
     for number in SIGNALS:
         signal.signal(number, _quit)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # scripts/make.sh blocks them until now
-    from openkpu.checkout import ROOT
+    from openkpu.checkout import ROOT  # with the signals unblocked
     from openkpu_tb import watchdog
     from openkpu_tools import command, registry
     from openkpu_tools.setup import setup_env

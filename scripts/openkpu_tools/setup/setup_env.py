@@ -39,7 +39,7 @@ class SetupError(Exception):
 
 # ---- packages that are wanted
 def groups(root: Path = ROOT) -> dict[str, set[str]]:
-    """Names of the packages of each group of pyproject.toml; "" has those that all need."""
+    """Names of the packages of each group of pyproject.toml; "" has the ones that all need."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found = {"": project["dependencies"], **project.get("optional-dependencies", {})}
 
@@ -353,14 +353,16 @@ def main(argv: list[str]) -> int:
         setup = Setup(Path(argv[0]), set(argv[1:]))
         if setup.unknown:
             known = ", ".join(name for name in groups() if name)
-            raise SetupError(f"no group {min(setup.unknown)!r}, expected some of {known}")
+            raise SetupError(
+                f"GROUPS={min(setup.unknown)}: no such group, expected some of {known}"
+            )
         if not setup.ready():
             setup.run()
     except SetupError as error:
-        print(f"setup: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"setup: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"error: {where}{error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:
         print("\nsetup: interrupted; the next run installs the rest", file=sys.stderr)
         return 130

@@ -117,7 +117,7 @@ def cells_chart() -> list[str]:
     ]
 
 
-# page, the text that they stand in front of, what draws them
+# page, the text that follows them, what draws them
 PLACES: tuple[tuple[str, str, Callable[[], list[str]]], ...] = (
     ("docs/benchmarks.md", "<!-- bench-targets -->", layers_chart),
     ("docs/benchmarks.md", "<!-- bench-others -->", measured_chart),

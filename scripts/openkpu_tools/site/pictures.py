@@ -114,7 +114,7 @@ def mermaid_svg(text: str, page: str) -> str:
 
 
 def device_svg(page: str) -> str:
-    """docs/images/device.svg with links, to stand in a page."""
+    """docs/images/device.svg with links, for a page."""
     text = (ROOT / "docs" / "images" / "device.svg").read_text(encoding="utf-8")
     svg = re.sub(r"<!--.*?-->\s*|<style>.*?</style>", "", text, flags=re.DOTALL)
 

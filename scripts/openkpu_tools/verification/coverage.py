@@ -94,7 +94,7 @@ def opened() -> Path:
 
 
 def run_steps(steps: Sequence[CoverageStep], data: Path) -> list[str]:
-    """Run all steps with coverage, each into a folder in ``data``; titles of those that failed."""
+    """Run all steps with coverage, each into a folder in ``data``; titles of failed ones."""
     failed = []
     for number, step in enumerate(steps, 1):
         print(f"coverage: step {number} of {len(steps)}: {step.title}", flush=True)

@@ -5,7 +5,7 @@ Keeps of each command what it said at its end, its time, date and commit, in rep
 and, as a table, in reports/nightly.md; ``--steps`` chooses some commands, the others keep what they
 had. ``--record`` keeps them in tb/plan/nightly.json and in the table of docs/verification.md
 instead, the page of a release; ``--page`` writes that table alone, ``--check`` compares it. The
-table shows which results are of an RTL that has changed since. At the end stands what a release
+table shows which results are of an RTL that has changed since. The last line is what a release
 would lack, or "complete"; ``--release`` says just that.
 
 Exit status 1 when a command failed, --check finds another table, or --release one that is not
@@ -34,7 +34,7 @@ DATA = ROOT / "tb" / "plan" / "nightly.json"
 PAGE = ROOT / "docs" / "verification.md"
 # a figure of the table: reached, hit, of; without the record beside it
 COVERED = r"\| (?P<said>[^|]+) \| (?P<share>\d+\.\d\d %) \| \d+ \| \d+ \| \d+\.\d\d % \|"
-SCORE = r"(?P<said>score.* survived).*|FAIL.*"  # behind it stands a file of reports
+SCORE = r"(?P<said>score.* survived).*|FAIL.*"  # followed by a file of reports
 SKIPPED = re.compile(r"\d+ skipped: .*")  # in pytest's summary: why
 TAIL = 200  # lines at the end of a command among which its result is looked for
 

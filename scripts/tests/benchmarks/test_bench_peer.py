@@ -236,7 +236,7 @@ def test_without_network(
     monkeypatch.setattr(bench_peer, "generate", lambda *_: pytest.fail("it went on"))
     assert bench_peer.main([]) == 2
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.startswith("setup: ") and "no package index can be reached" in line
+    assert line.startswith("error: ") and "no package index can be reached" in line
 
 
 # ---- the real thing

@@ -48,7 +48,7 @@ def test_maps_lie_at_the_ends_of_their_layers() -> None:
 
 
 def test_cycles_by_cause() -> None:
-    """Issues are split: those that the multiplications need, and lanes without work."""
+    """Issues are split: the ones that the multiplications need, and lanes without work."""
     found = bench_timeline.stall_causes(REPORT)
     assert found["array"] == [30, 50, 0] and found["shape"] == [10, 0, 0]
     assert found["bus"] == [60, 0, 0] and found["control"] == [0, 0, 20]

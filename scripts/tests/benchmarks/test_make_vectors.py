@@ -42,7 +42,7 @@ def test_shapes_are_the_published_ones() -> None:
 
 
 def test_mobilenet_halves_maps_in_1x1_layers() -> None:
-    """27 layers, 7x7 pixels at the end; pools stand behind depthwise layers, as in kmodels."""
+    """27 layers, 7x7 pixels at the end; pools follow depthwise layers, as in kmodels."""
     shapes = SETS["mobilenet075"]
     assert len(shapes) == 27 and shapes[-1][1:6] == (768, 7, 7, 768, 1)
     pooled = [number for number, shape in enumerate(shapes) if shape[7]]

@@ -348,7 +348,7 @@ def test_names_that_a_terminal_cannot_print(
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_guess_is_said(known: bool, tmp_path: Path) -> None:
-    """A face detector of the published kind: what is assumed stands before the boxes.
+    """A face detector of the published kind: the assumption is printed before the boxes.
 
     The same map of another size of picture may be any detector's: how to have it read is said.
     """

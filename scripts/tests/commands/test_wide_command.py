@@ -156,7 +156,7 @@ def test_budget(
 def test_budget_is_met(
     config: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Cycles are those that the configuration takes with these weights, as ``predict`` has them."""
+    """Cycles are those of the configuration with these weights, as ``predict`` has them."""
     path, cycles = tmp_path / "r.json", []
     for more in ([], ["--wide", ",".join(NAMES)], ["--wide", "1000%"]):
         given = ["--model", *words, *more, "--config", config, "--report", str(path)]

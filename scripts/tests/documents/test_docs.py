@@ -167,7 +167,7 @@ STATEMENTS = {
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_statements_about_configurations(name: str) -> None:
-    """Sentences that say which configurations have a value name those that have it."""
+    """Sentences that say which configurations have a value name the ones that have it."""
     text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
     for pattern, key, value in STATEMENTS[name]:
         (named,) = re.findall(pattern, text)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from models.tests.quantised import exported
+from models.tests.readers.single_operators import SHAPE
 from openkpu import digits
 from openkpu.checkout import ROOT
 from openkpu_tools import registry
@@ -121,8 +122,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
         assert registry.dispatch([*made, "-o", str(tmp_path / "net.okpu")]) == 0
     shape = (6, 3, 16, 16) if calibrated else (2, 8, 8, 1)
     if "quantise" in words:
-        from models.tests.quantised.test_float_tflite import model
-        from models.tests.readers.single_operators import SHAPE
+        from models.tests.quantised.test_float_tflite import model  # needs onnxruntime
 
         (tmp_path / "net.tflite").write_bytes(model("conv3x3", "float32"))
         shape = (6, *SHAPE[2:], SHAPE[1])  # TFLite has the channels last

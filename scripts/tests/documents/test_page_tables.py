@@ -130,7 +130,9 @@ def test_words_of_pages_and_comments(tmp_path: Path, capsys: pytest.CaptureFixtu
         "# rows of which\n"
     )
     (tmp_path / "docs").mkdir()
-    tour = "`hears` whatever\ncomes to an end\nof which\nknows\n"
+    tour = "`hears` whatever\ncomes to an end\nof which\nknows\n## What bounds it\nIt is. What is\n"
+    tour += "mapped runs.\nA lane takes 1,291 LUT, two take 3 cycles.\n"
+    tour += "It stands for x, it stands\nthose that\n"
     (tmp_path / "docs" / "tour.md").write_text(tour)
     (tmp_path / "docs" / "registers.md").write_text("told\n")
     for folder in ("tb", "formal"):
@@ -138,10 +140,18 @@ def test_words_of_pages_and_comments(tmp_path: Path, capsys: pytest.CaptureFixtu
         (tmp_path / folder / "other.py").write_text("# told\n")
     (tmp_path / "README.md").write_text("short\n")
     assert check_pages.main([], tmp_path) == 1
-    assert sorted(line.partition(", ")[0] for line in capsys.readouterr().out.splitlines()) == [
+    (tmp_path / "CONTRIBUTING.md").write_text("**Why.** What they need moves.\n## What\n")
+    assert sorted(
+        line.partition(", expected")[0] for line in capsys.readouterr().out.splitlines()
+    ) == [
+        "CONTRIBUTING.md:1: 'What they need moves.'",
+        "docs/tour.md:10: 'those that'",
         "docs/tour.md:2: 'comes to an end'",
         "docs/tour.md:3: 'of which'",
         "docs/tour.md:4: 'knows'",
+        "docs/tour.md:6: 'What is'",
+        "docs/tour.md:8: 'takes 1,291 LUT'",
+        "docs/tour.md:9: 'stands'",
         "models/openkpu/m.py:2: 'Tells'",
         "models/openkpu/m.py:4: 'HEARD'",
         "models/openkpu/m.py:5: 'knows'",

@@ -157,7 +157,7 @@ def test_long_proofs_are_of_what_stands_there(design: Path, capsys: pytest.Captu
     assert "counter: changed since it was last proven; `make formal MODULE=counter REC" in said
     assert status("--record") == 0 and list(proofs.recorded()) == ["counter"]
     assert status("--quick") == 0
-    assert "1 of 1 long proofs are of what stands here" in capsys.readouterr().out
+    assert "1 of 1 long proofs are of these files" in capsys.readouterr().out
     rtl, props = design / "rtl" / "counter.v", design / "rtl" / "counter_props.vh"
     rtl.write_text("// a comment\n" + COUNTER)
     assert status("--quick") == 0
@@ -177,7 +177,7 @@ def test_bad_requests_are_one_line(
     refused(["formal", "fifo"], "no proof of module 'fifo', expected one of counter")
     fault = LIST.replace("n == 4'd9", "n == 4'd8")
     (design / proofs.LIST).write_text(fault)
-    refused(["formal", "--mutants"], "does not stand there once")
+    refused(["formal", "--mutants"], "is not there once")
     (design / proofs.LIST).write_text(LIST + "deep = 4\n")
     refused(["formal"], "deep")
     (design / proofs.LIST).write_text(LIST)

@@ -49,7 +49,7 @@ def test_xilinx_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_figures_name_their_configuration(page) -> None:
-    """LUTs and MHz that are recorded stand beside the name of what has them."""
+    """LUTs and MHz that are recorded are beside the name of what has them."""
     assert set(RECORDED) <= set(configs.names()) & set(fpga.TARGETS)
     paragraphs = re.split(r"\n(?=\n|\| |- )", page.read_text(encoding="utf-8"))
     for name, figures in RECORDED.items():

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.tests.kmodel.test_kmodel_containers import CONTAINERS, X
 from openkpu.checkout import ROOT
 from openkpu_tools import command, registry
 from scripts.tests.checkouts import ran
@@ -44,7 +45,7 @@ def refused(result: subprocess.CompletedProcess[str]) -> str:
         ("test SIM=icarus", "make test takes no SIM, expected some of TESTS ALL SEED"),
         ("lint CONFIG=nano", "make lint takes no CONFIG, expected no variable"),
         ("regress SEEDS=2 SIM=icarus", "SIM without N, expected a number of random items"),
-        ("soak", "no MINUTES, expected it"),
+        ("soak", "no MINUTES, expected a number of minutes"),
         ("lint bench TYPE=int8", "make lint bench takes no TYPE, expected some of QUICK"),
         ("xyzzy CONFIG=nano", "no target 'xyzzy', 'make help' lists"),
         ("configs tset", "no target 'tset', did you mean test?"),
@@ -129,8 +130,6 @@ def test_files_with_a_space(tmp_path: Path) -> None:
     """VECTORS, MATMUL, IMAGE and MODEL are files of any name."""
     from PIL import Image
 
-    from models.tests.kmodel.test_kmodel_containers import CONTAINERS, X
-
     folder = tmp_path / "x $(y) `z` 'q'"
     folder.mkdir()
     vectors, model, picture = (folder / n for n in ("v e.npz", "m o.kmodel", "p i.png"))
@@ -200,7 +199,7 @@ def test_checkout_in_a_folder_with_spaces(tmp_path: Path) -> None:
 
 def test_a_python_that_is_none() -> None:
     found = make("configs", env={"OPENKPU_PYTHON": "/bin/true"})
-    said = "setup: OPENKPU_PYTHON=/bin/true: expected Python 3.11 or later\n"
+    said = "error: OPENKPU_PYTHON=/bin/true: expected Python 3.11 or later\n"
     assert found.returncode == 2 and found.stderr.startswith(said) and not found.stdout
     assert make("configs", env={"PYTHON": "/bin/true"}).returncode == 0
 

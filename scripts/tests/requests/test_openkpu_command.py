@@ -11,6 +11,7 @@ import pytest
 
 from openkpu import __version__
 from openkpu.checkout import ROOT, python_path
+from openkpu.generators.generate import Limits, random_layer
 from openkpu_tools import command, registry
 from scripts.tests.checkouts import UNSET, ran
 
@@ -89,8 +90,6 @@ def test_status_of_a_mismatch_and_its_place(tmp_path: Path) -> None:
 
 def test_largest_random_layers() -> None:
     """The limits of `openkpu vectors` let nothing through that cannot be made."""
-    from openkpu.generators.generate import Limits, random_layer
-
     for seed in range(6):
         print(f"seed {seed}")
         limits = Limits(channels=1024, size=4)

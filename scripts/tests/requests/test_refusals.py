@@ -217,7 +217,7 @@ predict --model two.kfpkg:five.kmodel --numbering=x | expected a release of nnca
 stream --input i.npy | --input without --network
 stream --input= | --input='': expected a name
 stream --report /proc/x.json | /proc/x.json
-stalls | no report, expected it: a JSON file that a run has written
+stalls | no report, expected a JSON file that a run has written
 stalls r.json | r.json: not a report that --report has written: no 'config' in it
 stalls list.json | list.json: not a report that --report has written: a part is of another type
 stalls deep.json | deep.json: not a JSON file: its parts are nested too deeply
@@ -260,7 +260,7 @@ regress --n=3 --seed=1 --cluster=a:1 --jobs=2 | --cluster and --jobs together
 regress --n=2 --seed=1 {ROOT}/tb | --n and tests together
 regress --seeds=2 --kind=list | --kind without --n
 regress --seeds=2 --seed=1 | --seed without --n
-soak | no --minutes, expected it
+soak | no --minutes, expected a number of minutes
 soak --min=1 | --min
 formal --mutants --record | --mutants and --record together
 nightly --page --check | --page and --check together

@@ -122,7 +122,7 @@ def test_unknown_group(root: Path, tools: Path) -> None:
     status, _, said = setup(root, "nothere")
     assert (status, said) == (
         2,
-        "setup: no group 'nothere', expected some of setup, sim, plots\n",
+        "error: GROUPS=nothere: no such group, expected some of setup, sim, plots\n",
     )
     assert not (root / ".venv").exists()
 
@@ -209,7 +209,7 @@ def test_quiet_unless_it_fails(root: Path, tools: Path) -> None:
     log = root / ".venv/setup.log"
     assert (status, said) == (
         2,
-        f"setup: 1 package could not be installed: error: it is full (all of it in {log})\n",
+        f"error: 1 package could not be installed: error: it is full (all of it in {log})\n",
     )
     assert warning in log.read_text()
 
@@ -223,7 +223,7 @@ def test_without_a_network(root: Path) -> None:
     began = time.monotonic()
     status, _, said = setup(root, "sim", **env)
     assert time.monotonic() - began < 60
-    start = "setup: 3 packages could not be installed: no package index can be reached (all of it"
+    start = "error: 3 packages could not be installed: no package index can be reached (all of it"
     assert status == 2 and said.startswith(start) and len(said.splitlines()) == 1, said
 
 
@@ -260,7 +260,7 @@ def test_without_root_the_line_is_printed(root: Path, tools: Path) -> None:
     program(tools, "id", "echo 1000")
     program(tools, "sudo", "exit 1")
     program(tools, "apt-get", "exit 0")
-    asked = "setup: SIM=icarus is missing; please run: apt-get install iverilog\n"
+    asked = "error: SIM=icarus is missing; please run: apt-get install iverilog\n"
     assert setup(root, "sim", "icarus") == (2, "", asked)
 
 
@@ -274,12 +274,12 @@ def test_no_place_for_temporary_files(root: Path, tools: Path, place: str, state
     status, out, said = setup(root, "icarus", TMPDIR=place)
     assert (status, out) == (2, "")
     (line,) = said.splitlines()
-    assert line.startswith(f"setup: TMPDIR={place}: ") and "expected a folder" in line
+    assert line.startswith(f"error: TMPDIR={place}: ") and "expected a folder" in line
     assert not (root / ".venv").exists() or state == "all"
 
 
 def test_python_that_is_none(root: Path) -> None:
-    said = "setup: OPENKPU_PYTHON=nothere: expected Python 3.11 or later\n"
+    said = "error: OPENKPU_PYTHON=nothere: expected Python 3.11 or later\n"
     assert setup(root, OPENKPU_PYTHON="nothere") == (2, "", said)
 
 
@@ -288,4 +288,4 @@ def test_no_place_for_the_environment(tmp_path: Path) -> None:
     status, out, said = setup(root, XDG_CACHE_HOME="/proc")
     assert status == 2 and out == ""
     (line,) = said.splitlines()
-    assert line.startswith("setup: /proc/openkpu/") and line.endswith("/venv: cannot be written")
+    assert line.startswith("error: /proc/openkpu/") and line.endswith("/venv: cannot be written")

@@ -64,7 +64,7 @@ def test_every_box_leads_to_its_section() -> None:
 
 
 def test_device_picture_has_links() -> None:
-    """Both links of each box of docs/images/device.svg, from the page that it stands in."""
+    """Both links of each box of docs/images/device.svg, from the page that contains it."""
     svg = pictures.device_svg("README.md")
     links = re.findall(r'<a href="([^"]+)"', svg)
     names = re.findall(r"<text x=\"\d+\" y=\"\d+\">(\w+)</text>", svg)
@@ -98,7 +98,7 @@ def test_bars_are_as_long_as_their_values() -> None:
     ],
 )
 def test_charts_have_the_figures_of_the_pages(draw, page: str, least: int) -> None:
-    """Every figure at a bar stands in a table of the page that the chart is beside."""
+    """Every figure at a bar is in a table of the page that the chart is beside."""
     text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
     tables = "\n".join(line for line in text.splitlines() if line.startswith("|"))
     shown = re.findall(r">([\d,.]+)(?: %| MHz)?</text>", "".join(draw()))

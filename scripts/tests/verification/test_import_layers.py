@@ -33,7 +33,7 @@ FOLDERS = {  # importable by accident, for a source root holds more than its pac
 
 @functools.cache
 def nodes(text: str) -> tuple[ast.AST, ...]:
-    """Of Python text, those that can import or change where Python looks."""
+    """Of Python text, the ones that can import or change where Python looks."""
     kinds = ast.Import, ast.ImportFrom, ast.Call, ast.Name, ast.Attribute
     return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds))
 
@@ -127,6 +127,40 @@ def test_nothing_patches_paths() -> None:
         )
     }
     assert not patched
+
+
+def late(text: str) -> list[str]:
+    """Imports of the project or of Python itself inside functions, without a comment why."""
+    lines = text.splitlines()
+    return [
+        lines[node.lineno - 1].strip()
+        for function in ast.walk(ast.parse(text))
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in [node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name]
+        if name.partition(".")[0] in {*PACKAGES, *FORBIDDEN, *sys.stdlib_module_names}
+        if "#" not in lines[node.lineno - 1]
+    ]
+
+
+def test_an_import_inside_a_function_says_why() -> None:
+    """Its package is optional; of the project's own modules a comment names that package."""
+    sample = "def f():\n    import json\n    import onnx\n    import tb  # needs cocotb\n"
+    assert late(f"import os\n{sample}") == ["import json"]
+    found = {
+        str(file.relative_to(ROOT)): lines
+        for folder in FORBIDDEN
+        for file in files(folder)
+        if (lines := late(file.read_text()))
+    }
+    # after its first, which says why: signals
+    launch = [
+        "from openkpu_tb import watchdog",
+        "from openkpu_tools import command, registry",
+        "from openkpu_tools.setup import setup_env",
+    ]
+    assert found == {"scripts/openkpu_tools/setup/launch.py": launch}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`make regress N=...`: what is refused, what is repeated, what the reports say, and a cluster."""
 
+import dataclasses
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,8 +81,6 @@ def test_items_of_a_kind(kind: str) -> None:
 
 def test_too_big_is_drawn_again() -> None:
     """An AI RAM that is too small for most layers: no item is skipped, and the rule is printed."""
-    import dataclasses
-
     config = dataclasses.replace(configs.load_config("nano"), ai_ram_rows=64)
     items = [regress_items.draw_item(config, "icarus", seed) for seed in range(12)]
     assert any("AI RAM" in item.redrawn or "BAD_ADDR" in item.redrawn for item in items)

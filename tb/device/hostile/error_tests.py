@@ -110,7 +110,7 @@ async def bus_error(jobs: Jobs, mode: str) -> None:
 
 
 async def overrun(jobs: Jobs, mode: str) -> None:
-    """More layers than the FIFO holds, while nothing takes them: the bus stands still."""
+    """More layers than the FIFO holds, while nothing takes them: the bus stalls."""
     jobs.device.tb.cfg_dead.value = 1
     if mode != HOST:
         await jobs.begin(mode)

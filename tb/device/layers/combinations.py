@@ -4,7 +4,7 @@
 Values lie on the corners: the least and the most of each parameter, odd sizes, and what is one more
 or less than a power of two. Small arrays are the most frequent, for a build takes longer than its
 work. ROUNDING and PRIVILEGED keep their defaults: benches of their own have the others.
-``scripts/run.sh -m tb.device.layers.combinations`` lists those that the tests build.
+``scripts/run.sh -m tb.device.layers.combinations`` lists the ones that the tests build.
 """
 
 import dataclasses

@@ -30,7 +30,7 @@ def test_combination(number: int) -> None:
 
 @pytest.mark.fixed
 def test_forty_meet_everything() -> None:
-    """Every value of every parameter, and two of those that met nowhere else at once."""
+    """Every value of every parameter, and two of the ones that met nowhere else at once."""
     found = [draw(combinations.SEED, number) for number in range(COUNT)]
     assert len(set(map(str, found))) == COUNT
     for name, values in VALUES.items():

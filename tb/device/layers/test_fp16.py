@@ -53,7 +53,7 @@ def test_beginnings() -> None:
     """Each ordered pair of kinds at the start of a stream that keeps its weights.
 
     The weights of the second image begin at the first row of the ring, whatever the first task that
-    has weights is, and however many without weights stand before it.
+    has weights is, and however many without weights precede it.
     """
     rng = np.random.default_rng(SEED)
     shape, limits = (3, 1, 8), Limits(channels=6, size=12)

@@ -23,7 +23,7 @@ module axi_storage #(
   input  wire [31:0]        rnd,
   // words that there are
   input  wire [31:0]        words,
-  // unfriendliness, as in the head; addresses lo <= a < hi of an error; the channels stand still
+  // unfriendliness, as in the head; addresses lo <= a < hi of an error; the channels stall
   input  wire [7:0]         cfg_wait_prob,
   input  wire [4:0]         cfg_latency,
   input  wire [31:0]        cfg_err_lo,

@@ -63,7 +63,7 @@ def attach(tb: Handle) -> None:
 
 def sampler() -> "Sampler":
     """The sampler of this process: the coverage database is one for all who fill it."""
-    from openkpu_tb.coverage.sampler import Sampler
+    from openkpu_tb.coverage.sampler import Sampler  # needs cocotb-coverage
 
     global _sampler
     if _sampler is None:

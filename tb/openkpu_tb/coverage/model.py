@@ -259,10 +259,7 @@ def possible_elementwise(bin: Bin) -> bool:
 @functools.cache
 def register_words() -> dict[int, Word]:
     """Register words of rtl/host/openkpu.rdl by byte offset; upper halves end in ``_hi``."""
-    from openkpu.layer.regdesc import (  # here: every simulation imports this module
-        compile_map,
-        field_reset,
-    )
+    from openkpu.layer.regdesc import compile_map, field_reset  # needs systemrdl
 
     found = {}
     for node in compile_map("openkpu").registers():

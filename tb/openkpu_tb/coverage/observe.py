@@ -10,6 +10,6 @@ from openkpu_tb.handle import Handle
 def observe(tb: Handle) -> None:
     """Fill the functional bins from what happens on ``tb``, if this simulation is to leave them."""
     if os.environ.get(BINS):
-        from openkpu_tb.coverage import collector  # and with it the coverage library
+        from openkpu_tb.coverage import collector  # needs cocotb-coverage
 
         collector.attach(tb)

@@ -10,8 +10,8 @@ the window of the AI RAM, as this one does with what is no whole map. Layers run
 * ``burst``: up to twelve at a time with the almost-empty interrupt (sequence 1),
 * ``tasks``: as a task list through the AI_* registers, input and result in storage.
 
-With "window" a map for main memory comes through fifo_data_out in the first two. The stand-in for
-the DMA channel that empties it is a loop here which looks at AI_STATUS; on a chip that is a request
+With "window" a map for main memory comes through fifo_data_out in the first two. A loop here
+replaces the DMA channel that empties it and looks at AI_STATUS; on a chip that is a request
 line.
 """
 
@@ -258,7 +258,7 @@ class Driver:
         return found
 
     def _plan(self, way: str, segment: Segment) -> MapPlan:
-        """Which maps leave by store_map: those for main memory, and those that the CPU reads next.
+        """Which maps leave by store_map: those for main memory, and maps that the CPU reads next.
 
         The last map of a task list leaves by AI_RES_ADR.
         """

@@ -60,7 +60,7 @@ class Layers:
 
     def __init__(self, specs: list[Spec], wanted: set[int], staged: Mapping[int, str]) -> None:
         """``wanted``: layers whose output maps the host reads; ``staged``: tensors that the host
-        writes, by their buffers, besides those that layers load."""
+        writes, by their buffers, besides the ones that layers load."""
         self.specs = specs
         self.maps: dict[int, Map] = {}
         for number, spec in enumerate(specs):

@@ -21,7 +21,7 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Tensor
 from openkpu.words import option
 
-NAMED = 4  # files that are passed over and stand in the line about them
+NAMED = 4  # files that are passed over and named in the line about them
 USUAL = 200  # samples, where nothing else is asked for
 T = TypeVar("T")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a float network that have weights, and those that a user names."""
+"""Nodes of a float network that have weights, and the ones that a user names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that compute on the CPU, common to all containers; moves.py has those that move."""
+"""Operations that compute on the CPU, common to all containers; moves.py has the ones that move."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ChannelwiseDequantize(Operation):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TableLookup(Operation):
-    """dst = table[src], bytes; the table is a tensor or stands in the file (requantize)."""
+    """dst = table[src], bytes; the table is a tensor or part of the file (requantize)."""
 
     name: ClassVar[str] = "table_lookup1d"
     src: View

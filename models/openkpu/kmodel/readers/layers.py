@@ -43,7 +43,7 @@ def make_layer(
     batches: int = 1,
     title: str = "",
 ) -> KpuLayer:
-    """A layer whose tables stand at these file offsets; ``offset`` is the operation's."""
+    """A layer whose tables are at these file offsets; ``offset`` is the operation's."""
     weight_bytes, _ = table_bytes(arg, eight_bit)
     layer = KpuLayer(
         offset=offset,

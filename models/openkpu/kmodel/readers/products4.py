@@ -24,7 +24,7 @@ KERNEL_MAX = 1 << 16
 
 @dataclasses.dataclass
 class Window:
-    """Padding, taps, stride and dilation as they stand in a body."""
+    """Padding, taps, stride and dilation as a body has them."""
 
     pads: tuple[tuple[int, int], tuple[int, int]]
     size: tuple[int, int]

@@ -68,7 +68,7 @@ def keep_maps(
     """The program with layers in place of CPU operations on maps in main memory: pooling tasks
     for slices (if the device has ``pools``), depthwise layers for maps that were concatenated,
     element-wise layers for their sums, dilated layers (as far as the device has ``dilation``) for
-    those that were split; without uploads of what the AI RAM has, and without useless padding.
+    the ones that were split; without uploads of what the AI RAM has, and without useless padding.
 
     Layers are numbered anew: these count.  What cannot be shown to be the same stays as it is.
     ``rounding``: of the device's activation.  The tables of the new layers are ``tail`` of the

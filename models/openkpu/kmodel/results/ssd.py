@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Boxes of detectors of the SSD kind: offsets and scores of fixed boxes, the priors.
 
-A prior stands at the middle of every cell of every step; its size is in pixels of the network's
+A prior lies at the middle of every cell of every step; its size is in pixels of the network's
 input.  One output has four numbers a prior, offset of the centre and logarithm of the size, scaled
 by the variances; the other has a score for the background and one for every class.
 """

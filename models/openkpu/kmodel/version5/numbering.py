@@ -47,7 +47,7 @@ class Attempt:
 
 
 def alternatives(model: Model5) -> list[tuple[Dialect, ...]]:
-    """All numberings; those that decode this model's code into the same are one group."""
+    """All numberings; the ones that decode this model's code into the same are one group."""
     functions = [
         function
         for module in model.modules

@@ -3,7 +3,7 @@
 
 *Sums.*  alu = (a - za) * p + (b - zb) * q with p = w[4] + arg_x and q = w[8] + arg_x: both weights
 have 8 bits, but arg_x has 24, so p / q meets the ratio of the scales far better than 2^-14.  All
-65,536 pairs of bytes are compared with exact arithmetic; those that round otherwise are counted.
+65,536 pairs of bytes are compared with exact arithmetic; the ones that round otherwise are counted.
 A difference first turns b around, 255 - b, which is exact.  *Products* are exact integers, *maxima
 and minima* are of bytes that have been brought to the output's scale.
 

@@ -47,7 +47,7 @@ def lower_prelu_node(state: State, node: Prelu) -> None:
 
 
 def _channels(state: State, node: Prelu) -> Ints:
-    """The tensor's channel of each channel of its map; -1 of those that are none."""
+    """The tensor's channel of each channel of its map; -1 of the ones that are none."""
     held = state.held(node.inputs[0])
     shape = [1] * held.where.ndim
     shape[node.axis] = len(node.slopes)
