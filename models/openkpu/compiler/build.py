@@ -71,25 +71,27 @@ def build_program(graph: Graph, config: Config, one_list: bool = False) -> Progr
     RoomError for maps that do not fit.
 
     Layers with weights of 16 bits are in lists of their own, or make all weights of their list as
-    wide: the choice with fewer cycles, or, for ``one_list``, the latter.
+    wide: the choice with fewer cycles, or, for ``one_list``, the latter.  So is the choice whether
+    tall maps lie down.
     """
-    graph = passes.simplified(check_graph(graph))
+    check_graph(graph)
     wide = [n for n in graph.nodes if isinstance(n, (Conv, Dense)) and n.weight_bits > 8]
-    if not wide:
-        return Builder(graph, config).run()
-    if config.weight_bits < 16:
+    if wide and config.weight_bits < 16:
         what = f"weights of 16 bits, configuration {config.name} has weight_bits = 8"
         raise CompileError(what, node=wide[0].name, operator=wide[0].operator, where=graph.name)
     found: list[Program] = []
     failures: list[CompileError] = []
-    for apart in (False,) if one_list else (False, True):
-        own = dataclasses.replace(graph, tensors=dict(graph.tensors), nodes=list(graph.nodes))
-        try:
-            found.append(Builder(own, config, apart).run())
-        except CompileError as error:
-            failures.append(error)
+    for form in passes.variants(graph):
+        for apart in (False, True) if wide and not one_list else (False,):
+            own = dataclasses.replace(form, tensors=dict(form.tensors), nodes=list(form.nodes))
+            try:
+                found.append(Builder(own, config, apart).run())
+            except CompileError as error:
+                failures.append(error)
     if not found:
         raise failures[0]
+    if len(found) == 1:
+        return found[0]
     return min(found, key=lambda p: costs.lists_cycles(config, [d.network for d in p.device_parts]))
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from models.tests.compiler.compiled_graphs import Maker, alone, compiled, equal, layers
 from openkpu import configs
-from openkpu.compiler.form.graph import Graph
+from openkpu.compiler import build
+from openkpu.compiler.form.graph import Graph, Move
 from openkpu.compiler.lowering.nodes import lower_whole
-from openkpu.compiler.passes.rewrites import simplified
-from openkpu.compiler.program import Program
+from openkpu.compiler.passes.rewrites import simplified, variants
+from openkpu.compiler.program import HostPart, Program
 from openkpu.prediction.cycles_model import predict_network
 
 
@@ -60,6 +61,52 @@ def test_stands() -> None:
     x = m.conv(m.input(1, 8, 30, 2), 8, (3, 2), pads="valid")
     graph = m.done(m.conv(x, 8, (3, 1)))
     assert str(simplified(graph)) == str(graph)
+
+
+def spectrum(dtype: str = "int8") -> Graph:
+    """A chain as keyword spotting has it: a strided kernel, narrow maps, their mean; a map in its
+    middle is an output."""
+    m = Maker(5, dtype)
+    x = m.conv(m.input(1, 1, 21, 10), 16, (10, 4), strides=(2, 2), pads=(4, 1, 5, 1))
+    y = m.conv(x, 16, (3, 3), groups=16)
+    y = m.conv(y, 16, (1, 1))
+    z = m.pool(y, "average", (11, 5), (11, 5))
+    return m.done(m.dense(m.move([z], (1, 16), "reshape"), 6), y)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("config", ["k210", "nano", "small"])
+def test_tall_maps(config: str, dtype: str) -> None:
+    """Lines of five pixels become lines of eleven where the lists take fewer cycles; each byte of
+    both forms is exact, and the host writes the phases of the input in one go."""
+    graph = spectrum(dtype)
+    upright, lying = (
+        build.Builder(form, configs.load_config(config)).run() for form in variants(graph)
+    )
+    program = compiled(graph, config)
+    assert cycles(program, config) == min(cycles(upright, config), cycles(lying, config))
+    for form in (upright, lying, program):
+        first, _ = form.parts
+        assert isinstance(first, HostPart) and all(isinstance(n, Move) for n in first.nodes)
+        equal(graph, form)
+    widths = [{a.in_shape[2] for a in p.device_parts[0].network.layers} for p in (upright, lying)]
+    assert widths == [{5, 1}, {11, 1}]
+    if config == "k210":
+        assert cycles(lying) < 0.9 * cycles(upright)
+
+
+@pytest.mark.parametrize(
+    ("shape", "forms"),
+    [((8, 12, 12), 1), ((8, 12, 20), 1), ((8, 12, 1), 1), ((8, 1, 1), 1), ((8, 80, 60), 2)],
+)
+def test_maps_that_stay(shape: tuple[int, int, int], forms: int) -> None:
+    """Square maps, wide ones, signals have one form; lines of 80 pixels are no better than 60."""
+    m = Maker(4)
+    graph = m.done(m.conv(m.conv(m.input(1, *shape), 64, (3, 3)), 64, (1, 1)))
+    assert len(variants(graph)) == forms
+    if forms > 1:
+        (part,) = compiled(graph).device_parts
+        assert part.network.layers[0].in_shape == shape
 
 
 def test_upright_readers() -> None:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pass that lays signals down: maps of one column become maps of one line.
+"""A pass that lays maps down: lines and columns of signals, or of tall maps, change places.
 
 A row of the AI RAM holds up to 64 pixels of one line, or lines of four channels of up to 16 pixels.
 A signal (1, C, T, 1), as models of sound and of wake words have them, uses one byte in sixteen of
 it and T lines of a stripe; the same signal as (1, C, 1, T) fills the rows, and all of the array's
 columns.  The pass swaps lines and columns of whole sets of tensors that depend on each other
-(``alike.sets_of``), where every map of a set has one column.  At the ends of a set a transposition
-stays, which is an index (``lower_move``), or the host's where it writes the input.
+(``alike.sets_of``), where every map of a set has one column; for ``tall`` also where every map has
+more lines than columns, as spectra of words have (49 x 10, 25 x 5).  Whether that takes fewer
+cycles depends on the layers; ``build`` tries both.  At the ends of a set a transposition stays,
+which is an index (``lower_move``), or the host's where it writes the input.
 """
 
 from __future__ import annotations
@@ -21,24 +23,40 @@ from openkpu.compiler.form.graph import Conv, Elementwise, Graph, Move, Node, Po
 
 SWAP = (0, 1, 3, 2)
 LONGEST = 960  # pixels of a line
+NARROW = 64  # pixels of a map's line that leave room in a row of the AI RAM
 
 
-def lay_down(graph: Graph) -> None:
-    """Maps (1, C, T, 1) become (1, C, 1, T), and their nodes work along lines."""
+def lay_down(graph: Graph, tall: bool = False) -> None:
+    """Maps (1, C, T, 1) become (1, C, 1, T), and their nodes work along lines; tall maps, too."""
+    for names in _upright_sets(graph, tall):
+        _swap(graph, names)
+
+
+def has_tall(graph: Graph) -> bool:
+    """Are there maps that ``tall`` would lay down, and only it?"""
+    return len(_upright_sets(graph, True)) > len(_upright_sets(graph, False))
+
+
+def _upright_sets(graph: Graph, tall: bool) -> list[set[str]]:
     sets = alike.sets_of(graph)
-    roots = [root for root in dict.fromkeys(sets.values()) if _upright(graph, sets, root)]
-    for root in roots:
-        _swap(graph, {name for name, its in sets.items() if its == root})
+    return [
+        {name for name, its in sets.items() if its == root}
+        for root in dict.fromkeys(sets.values())
+        if _upright(graph, sets, root, tall)
+    ]
 
 
-def _upright(graph: Graph, sets: dict[str, str], root: str) -> bool:
-    """Has every map of the set one column, and a convolution or pool something to gain?"""
+def _upright(graph: Graph, sets: dict[str, str], root: str, tall: bool) -> bool:
+    """Is no map of the set wider than one column (or than tall), and has a convolution or pool
+    something to gain?"""
     tensors = [graph.tensors[name] for name, its in sets.items() if its == root]
     heights = [t.shape[2] for t in tensors]
     inside = [n for n in graph.nodes if sets.get(n.outputs[0]) == root and alike.together(n)]
     flat = [n for n in inside if isinstance(n, Elementwise) and not _mapped(graph, n)]
     gains = any(isinstance(n, (Conv, Pool)) for n in inside)
-    narrow = all(t.shape[3] == 1 for t in tensors)
+    narrow = all(
+        t.shape[3] == 1 or (tall and t.shape[3] < min(t.shape[2], NARROW)) for t in tensors
+    )
     return gains and not flat and narrow and 1 < max(heights) <= LONGEST
 
 
@@ -71,10 +89,14 @@ def _swap(graph: Graph, names: set[str]) -> None:
 
 
 def lies(graph: Graph, node: Node) -> bool:
-    """Does the node lay an input down?  Then the host writes it lying, and nothing is computed."""
+    """Does the node lay an input down?  Then the host writes it lying, and nothing is computed.
+    Where more moves follow, the host does all of them."""
     name = node.inputs[0]
     return name in graph.inputs and all(
-        isinstance(n, Move) and n.axes == SWAP and n.outputs[0] not in graph.outputs
+        isinstance(n, Move)
+        and n.axes == SWAP
+        and n.outputs[0] not in graph.outputs
+        and not any(isinstance(m, Move) for m in graph.readers(n.outputs[0]))
         for n in graph.readers(name)
     )
 

@@ -6,8 +6,8 @@ nodes whose output nobody reads.  ``fuse_clamps``: a clamp of the same scale beh
 a clamp of its own.  ``straighten``: a reshape or transposition without effect passes its input on.
 ``space_to_depth``: a strided convolution of an input, whose kernel is larger than 3x3, reads
 the input's phases as channels; the host writes the pixels in that order anyway.
-``lying`` has the pass that lays signals down, ``transposed`` that of transposed convolutions,
-``padded`` that of sums with a map that is padded with channels.
+``lying`` has the pass that lays signals and tall maps down, ``transposed`` that of transposed
+convolutions, ``padded`` that of sums with a map that is padded with channels.
 """
 
 from __future__ import annotations
@@ -30,19 +30,30 @@ from openkpu.compiler.form.graph import (
     Table,
     Tensor,
 )
-from openkpu.compiler.passes.lying import lay_down
+from openkpu.compiler.passes.lying import SWAP, has_tall, lay_down
 from openkpu.compiler.passes.padded import split_padded
 from openkpu.compiler.passes.transposed import phases
 
 CLAMPED = (Conv, Dense, Elementwise, Pool)
 
 
-def simplified(graph: Graph) -> Graph:
-    """A copy of the graph after all passes."""
+def simplified(graph: Graph, tall: bool = False) -> Graph:
+    """A copy of the graph after all passes; ``tall``: tall maps are laid down, too."""
     made = dataclasses.replace(graph, tensors=dict(graph.tensors), nodes=list(graph.nodes))
-    for rule in RULES:
+    for rule in FIRST:
+        rule(made)
+    lay_down(made, tall)
+    for rule in LAST:
         rule(made)
     return made
+
+
+def variants(graph: Graph) -> list[Graph]:
+    """The graph after all passes, and another one with tall maps laid down, where there are any."""
+    made = dataclasses.replace(graph, tensors=dict(graph.tensors), nodes=list(graph.nodes))
+    for rule in FIRST:
+        rule(made)
+    return [simplified(graph, tall) for tall in ((False, True) if has_tall(made) else (False,))]
 
 
 def fold_pads(graph: Graph) -> None:
@@ -114,6 +125,8 @@ def space_to_depth(graph: Graph) -> None:
     for node in [n for n in graph.nodes if isinstance(n, Conv)]:
         name = node.inputs[0]
         maker = graph.maker(name)
+        if isinstance(maker, Move) and maker.axes == SWAP:  # which is the host's as well
+            name, maker = maker.inputs[0], graph.maker(maker.inputs[0])
         if isinstance(maker, Host) and maker.how == "quantize":  # of a float input
             name = maker.inputs[0]
         if name not in graph.inputs or node.groups > 1 or node.dilation != (1, 1):
@@ -180,10 +193,8 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
     graph.nodes[at : at + 1] = [*moves, made]
 
 
-RULES = (
-    *(phases, fold_pads, fuse_clamps, lay_down, straighten),
-    *(split_padded, space_to_depth, drop_unused),
-)
+FIRST = (phases, fold_pads, fuse_clamps)
+LAST = (straighten, split_padded, space_to_depth, drop_unused)
 
 
 def _swap(graph: Graph, old: Node, new: Node) -> None:
