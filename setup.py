@@ -26,7 +26,6 @@ SHARED = (  # patterns of files
     "rtl/openkpu.sdc",
     "tb/openkpu_tb/**/*.v",
     "tb/openkpu_tb/**/*.vlt",
-    "scripts/*.sh",
     "scripts/bin/*",
 )
 

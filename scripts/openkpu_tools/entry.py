@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from openkpu_tools.command import Parser
+from openkpu_tools.arguments import Parser
 
 Groups = str | Callable[[argparse.Namespace], str]  # names with spaces between them
 COMMANDS: dict[str, "Entry"] = {}

@@ -123,7 +123,8 @@ def words_of(goal: str, goals: list[str], given: Mapping[str, str]) -> list[str]
                     f' PARAMS="{name}={value}" (make {them})'
                 )
             if name not in every:
-                hint = near(name, {*every, *ENVIRONMENT}, "'make help' lists those there are")
+                every |= {word for word in ENVIRONMENT if word.startswith("OPENKPU")}
+                hint = near(name, used, near(name, every, "'make help' lists those there are"))
                 raise UsageError(f"unknown variable {name}, {hint}")
             some = f"some of {' '.join(used)}" if used else "no variable"
             raise UsageError(f"make {' '.join(goals)} takes no {name}, expected {some}")

@@ -13,14 +13,14 @@ from types import MappingProxyType
 from openkpu.checkout import ROOT, python_path
 
 MINE = str(Path(sys.executable).parent)  # is on PATH, and must not help
-SET = ("PIP_", "UV_", "OPENKPU", "MAKE", "SEED", "PYTHONPATH")
+SET = ("PIP_", "UV_", "OPENKPU", "MAKE", "PYTHONPATH")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(SET)}
 ENVIRONMENT["PATH"] = os.pathsep.join(
     place
     for place in os.environ["PATH"].split(os.pathsep)
     if place != MINE and not Path(place, "uv").exists()
 )
-UNSET = ("SEED", "MAKEFLAGS", "MAKELEVEL", "PYTHONUNBUFFERED")
+UNSET = ("OPENKPU_SEED", "MAKEFLAGS", "MAKELEVEL", "PYTHONUNBUFFERED")
 
 
 def ran(

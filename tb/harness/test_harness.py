@@ -31,7 +31,7 @@ def test_hang(sim: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """A simulation that never ends is killed with its children; test, seed and log are printed."""
     sources = ["rtl/lib/fifo_sync.v", "rtl/lib/ram_1r1w_async.v"]
     monkeypatch.setenv(watchdog.VARIABLE, "4")
-    monkeypatch.setenv("SEED", "77")
+    monkeypatch.setenv("OPENKPU_SEED", "77")
     pids = tmp_path / "pids"
     began = time.monotonic()
     with pytest.raises(SimError) as caught:
@@ -155,25 +155,25 @@ def test_seeds_follow_the_commit(tmp_path: Path) -> None:
 
 @pytest.mark.check
 def test_seeds_of_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One, the same for every commit, unless SEED names another."""
-    monkeypatch.delenv("SEED", raising=False)
+    """One, the same for every commit, unless OPENKPU_SEED names another."""
+    monkeypatch.delenv("OPENKPU_SEED", raising=False)
     monkeypatch.setenv(seeds.COVERAGE, "somewhere")
     assert seeds.chosen_seeds()[0] == seeds.FALLBACK[:1]
-    monkeypatch.setenv("SEED", "9")
-    assert seeds.chosen_seeds() == ((9,), "SEED")
+    monkeypatch.setenv("OPENKPU_SEED", "9")
+    assert seeds.chosen_seeds() == ((9,), "OPENKPU_SEED")
 
 
 @pytest.mark.check
 @pytest.mark.parametrize("text", ["abc", "", "-1", "1.5", "4294967296", " 1"])
 def test_seed_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEED", text)
-    with pytest.raises(seeds.SeedError, match=f"^SEED={text!r}: expected a whole number"):
+    monkeypatch.setenv("OPENKPU_SEED", text)
+    with pytest.raises(seeds.SeedError, match=f"^OPENKPU_SEED={text!r}: expected a whole number"):
         seeds.environment()
 
 
 def python(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a module as make does, without the SEED of this run unless ``env`` has one."""
-    base = {k: v for k, v in os.environ.items() if k != "SEED" and not k.startswith("PYTEST_")}
+    """Run a module as make does, without the OPENKPU_SEED of this run unless ``env`` has one."""
+    base = {k: v for k, v in os.environ.items() if k != "OPENKPU_SEED" and not k.startswith("PYTEST_")}
     return subprocess.run(
         [sys.executable, "-m", *args],
         cwd=ROOT,
@@ -195,19 +195,19 @@ def test_regress_without_seeds(count: str) -> None:
 @pytest.mark.check
 @pytest.mark.parametrize("seed", ["abc", "", "-1", "5"])
 def test_regress_with_a_seed(seed: str) -> None:
-    result = python("openkpu_tools.verification.regress", "--seeds=1", SEED=seed)
+    result = python("openkpu_tools.verification.regress", "--seeds=1", OPENKPU_SEED=seed)
     assert (result.returncode, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
-    assert line.startswith("error: SEED=")
+    assert line.startswith("error: OPENKPU_SEED=")
 
 
 @pytest.mark.check
 def test_pytest_with_a_bad_seed() -> None:
     """`make test SEED=abc` ends before any test."""
-    result = python("pytest", "tb/harness", SEED="abc")
+    result = python("pytest", "tb/harness", OPENKPU_SEED="abc")
     assert result.returncode == 4 and "passed" not in result.stdout
     assert (
-        result.stderr.strip() == "ERROR: SEED='abc': expected a whole number from 0 to 4294967295"
+        result.stderr.strip() == "ERROR: OPENKPU_SEED='abc': expected a whole number from 0 to 4294967295"
     )
 
 
@@ -219,7 +219,7 @@ def test_regress_says_what_failed(tmp_path: Path) -> None:
         "import logging, os\n"
         "def test_it():\n"
         "    logging.error('runner.py:674 ERROR: Failed 1 of 1 tests.')\n"
-        "    assert os.environ['SEED'] != '2'\n"
+        "    assert os.environ['OPENKPU_SEED'] != '2'\n"
     )
     result = python("openkpu_tools.verification.regress", "--seeds=3", "--jobs=1", str(file))
     assert result.returncode == 1, result.stdout

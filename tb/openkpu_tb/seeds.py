@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the seeds of random tests come from: the variable SEED, or the commit."""
+"""Where the seeds of random tests come from: the variable OPENKPU_SEED, or the commit."""
 
 import os
 import subprocess
@@ -39,9 +39,9 @@ def shown(text: str) -> str:
 
 
 def environment() -> int | None:
-    """The variable SEED; None when it is not set, SeedError when it is no seed."""
-    text = os.environ.get("SEED")
-    return None if text is None else seed_number("SEED", text, 0)
+    """The variable OPENKPU_SEED; None when it is not set, SeedError when it is no seed."""
+    text = os.environ.get("OPENKPU_SEED")
+    return None if text is None else seed_number("OPENKPU_SEED", text, 0)
 
 
 def of_commit(root: Path = ROOT) -> tuple[tuple[int, ...], str]:
@@ -62,11 +62,11 @@ def of_commit(root: Path = ROOT) -> tuple[tuple[int, ...], str]:
 
 
 def chosen_seeds() -> tuple[tuple[int, ...], str]:
-    """(seeds of this run, where they are from): SEED alone when it is set, else the commit's.
+    """(seeds of this run, where they are from): OPENKPU_SEED alone when it is set, else the commit's.
 
     Runs for coverage always have the same one: figures of two commits are compared.
     """
     seed = environment()
     if seed is not None:
-        return (seed,), "SEED"
+        return (seed,), "OPENKPU_SEED"
     return (FALLBACK[:1], "runs for coverage") if os.environ.get(COVERAGE) else of_commit()

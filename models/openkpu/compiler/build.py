@@ -72,7 +72,7 @@ def build_program(graph: Graph, config: Config, one_list: bool = False) -> Progr
 
     Layers with weights of 16 bits are in lists of their own, or make all weights of their list as
     wide: the choice with fewer cycles, or, for ``one_list``, the latter.  So is the choice whether
-    tall maps lie down.
+    tall maps lie down, unless the host then has more turns.
     """
     check_graph(graph)
     wide = [n for n in graph.nodes if isinstance(n, (Conv, Dense)) and n.weight_bits > 8]
@@ -82,17 +82,27 @@ def build_program(graph: Graph, config: Config, one_list: bool = False) -> Progr
     found: list[Program] = []
     failures: list[CompileError] = []
     for form in passes.variants(graph):
+        programs: list[Program] = []
         for apart in (False, True) if wide and not one_list else (False,):
             own = dataclasses.replace(form, tensors=dict(form.tensors), nodes=list(form.nodes))
             try:
-                found.append(Builder(own, config, apart).run())
+                programs.append(Builder(own, config, apart).run())
             except CompileError as error:
                 failures.append(error)
+        found += [_cheapest(programs, config)] if programs else []
     if not found:
         raise failures[0]
-    if len(found) == 1:
-        return found[0]
-    return min(found, key=lambda p: costs.lists_cycles(config, [d.network for d in p.device_parts]))
+    least = min(len(program.parts) for program in found)  # the host's turns are not predicted
+    return _cheapest([program for program in found if len(program.parts) == least], config)
+
+
+def _cheapest(programs: list[Program], config: Config) -> Program:
+    """The one with the fewest predicted cycles, the first of several."""
+    if len(programs) == 1:
+        return programs[0]
+    return min(
+        programs, key=lambda p: costs.lists_cycles(config, [d.network for d in p.device_parts])
+    )
 
 
 class Builder:

@@ -129,7 +129,7 @@ def dilated(m: Maker) -> list[Tensor]:
 
 def large_kernels(m: Maker) -> list[Tensor]:
     """25 copies, some of them made of others."""
-    x = m.conv(m.input(1, 2, 24, 20), 4, (1, 1))
+    x = m.conv(m.input(1, 2, 20, 20), 4, (1, 1))
     return [m.conv(m.conv(x, 4, (5, 5), groups=4), 3, (1, 1))]
 
 
@@ -173,7 +173,7 @@ GRAPHS: dict[str, tuple[Callable[[Maker], list[Tensor]], int]] = {
     "one_line": (one_line, 100),
     "one_result": (one_result, 80),
     "dilated": (dilated, 300),
-    "large_kernels": (large_kernels, 400),
+    "large_kernels": (large_kernels, 340),
     "copies_first": (copies_first, 200),
     "further_input": (further_input, 150),
 }
@@ -245,7 +245,7 @@ def test_cost_where_layers_load_inputs(make: Callable[[Maker], list[Tensor]], ro
 
 def long(m: Maker) -> list[Tensor]:
     """Many 3x3 layers, of bands with few lines."""
-    x = m.input(1, 4, 30, 20)
+    x = m.input(1, 4, 30, 30)
     for number in range(44):
         x = m.conv(x, 4, (3, 3) if number % 2 else (1, 1))
     return [x]

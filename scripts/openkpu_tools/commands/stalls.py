@@ -70,8 +70,7 @@ def load_bars(path: Path) -> tuple[str, list[Bar]]:
             for cause, count in _causes(layer).items():
                 bar.cycles[cause] += count
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        what = f"not a report that {command.option('report')} has written: {files.said(error)}"
-        raise UsageError(f"{path}: {what}") from None
+        raise UsageError(f"{path}: not the report of a run: {files.said(error)}") from None
     if not bars:
         raise UsageError(f"{path}: no cycles in it, expected a report of a run on the RTL")
     if len(bars) > MOST:

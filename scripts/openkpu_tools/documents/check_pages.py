@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from openkpu_tools import command
+from openkpu_tools.arguments import Parser
 from openkpu_tools.documents import check_links
 
 README_LINES, README_BYTES = 150, 9 * 1024
@@ -99,7 +100,7 @@ def headless(file: Path, text: str) -> Iterator[str]:
 
 def main(argv: list[str] | None = None, root: Path = check_links.ROOT) -> int:
     """Run the command; returns the exit status."""
-    command.Parser(prog="check-pages", description=__doc__).parse_args(argv)
+    Parser(prog="check-pages", description=__doc__).parse_args(argv)
     found = list(readme(root))
     found += rtl_lines(root)
     for file in check_links.texts(root):

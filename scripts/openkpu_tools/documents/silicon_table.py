@@ -113,7 +113,7 @@ def power_table() -> list[str]:
                 f" {share} |"
             )
         lines.append(f"| `{name}` | post lanes | {gated['lanes']['total']:,.0f} | | |")
-    return lines
+    return lines if known else ["Not measured."]
 
 
 def silicon_summary() -> list[str]:

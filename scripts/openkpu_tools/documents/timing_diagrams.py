@@ -22,6 +22,7 @@ from openkpu import configs
 from openkpu_tb import simrun
 from openkpu_tb.runs import launch
 from openkpu_tools import command
+from openkpu_tools.arguments import Parser
 from openkpu_tools.documents import generated
 
 PICTURES = simrun.ROOT / "docs" / "images" / "timing"
@@ -154,7 +155,7 @@ def picture(diagram: Diagram) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 1 with --check when a picture is stale."""
-    parser = command.Parser(prog="timing_diagrams", description=command.first_line(__doc__))
+    parser = Parser(prog="timing_diagrams", description=command.first_line(__doc__))
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     args = parser.parse_args(argv)
     texts = {PICTURES / f"{diagram.name}.svg": picture(diagram) for diagram in DIAGRAMS}

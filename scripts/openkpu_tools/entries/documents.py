@@ -6,7 +6,7 @@ import re
 
 from openkpu.checkout import ROOT
 from openkpu_tools import command
-from openkpu_tools.command import Parser
+from openkpu_tools.arguments import Parser
 from openkpu_tools.entry import entry
 
 PAGE = ROOT / "build" / "page"  # where `make page` leaves the device for the browser

@@ -6,7 +6,7 @@ import argparse
 from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
-from openkpu_tools.command import Parser
+from openkpu_tools.arguments import Parser
 from openkpu_tools.entries.running import configured, model_or_digits, parameterised
 from openkpu_tools.entries.verification import module
 from openkpu_tools.entry import entry

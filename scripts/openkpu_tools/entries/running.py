@@ -11,7 +11,7 @@ from openkpu.words import MAPS, METHODS, PRODUCTS, ROUNDINGS, WAYS
 from openkpu_tb import seeds
 from openkpu_tb.words import SIMS
 from openkpu_tools import command
-from openkpu_tools.command import Parser
+from openkpu_tools.arguments import Parser, Seed
 from openkpu_tools.entry import entry
 from openkpu_tools.variants import parameter
 
@@ -151,7 +151,7 @@ def _report(parser: Parser) -> None:
 
 def seeded(parser: Parser) -> None:
     """A seed that benches look for in the environment."""
-    parser.add_argument("--seed", type=command.SEED, action=command.Seed, help="of random values")
+    parser.add_argument("--seed", type=command.SEED, action=Seed, help="of random values")
 
 
 def _calibration(parser: Parser) -> None:

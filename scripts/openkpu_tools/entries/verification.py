@@ -7,7 +7,7 @@ from pathlib import Path
 from openkpu.checkout import ROOT
 from openkpu_tb.words import ITEM_KINDS, SIMS
 from openkpu_tools import command
-from openkpu_tools.command import Parser
+from openkpu_tools.arguments import Parser
 from openkpu_tools.entries.running import configured, parameterised, seeded
 from openkpu_tools.entry import entry
 

@@ -32,6 +32,7 @@ from openkpu.kmodel import LayerEvent, loads_kmodel, run_kmodel
 from openkpu.kmodel.build import build_v5_alone
 from openkpu.layer.vectors import VectorLayer, save_file
 from openkpu_tools import command
+from openkpu_tools.arguments import Parser
 from openkpu_tools.foreign.onnx_net import random_network
 
 CHILD = Path(__file__).with_name("nncase_child.py")
@@ -207,7 +208,7 @@ def compare(args: argparse.Namespace, folder: Path) -> bool:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     more = {"description": __doc__, "formatter_class": argparse.RawTextHelpFormatter}
-    parser = command.Parser(prog="nncase_vectors", **more)
+    parser = Parser(prog="nncase_vectors", **more)
     parser.add_argument("--python", required=True, help="an interpreter with nncase 1.9")
     parser.add_argument("--networks", type=WHOLE, default=10)
     parser.add_argument("--layers", type=WHOLE, default=50)

@@ -104,7 +104,9 @@ class Judge:
     def working(self, folder: Path, jobs: int) -> Iterator[None]:
         """Mutated sources in ``folder`` and ``jobs`` workers, ended with the block."""
         self.rtl = mutate_schemata.write_mutants(self.root, folder, self.mutants)
-        environment = {k: v for k, v in os.environ.items() if k not in ("SEED", "OPENKPU_RESULTS")}
+        environment = {
+            k: v for k, v in os.environ.items() if k not in ("OPENKPU_SEED", "OPENKPU_RESULTS")
+        }
         words = [sys.executable, "-m", "openkpu_tools.mutation.mutate_worker"]
         with contextlib.ExitStack() as stack:
             for _ in range(jobs):

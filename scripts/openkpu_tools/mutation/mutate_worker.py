@@ -75,9 +75,9 @@ def run_mutant(request: Request) -> Answer:
             mutants.LOG: str(log),
             watchdog.VARIABLE: f"{request.limit:g}",
         }
-        os.environ.pop("SEED", None)
+        os.environ.pop("OPENKPU_SEED", None)
         if request.seed is not None:
-            os.environ["SEED"] = str(request.seed)
+            os.environ["OPENKPU_SEED"] = str(request.seed)
         words = ["-x", "-q", "-p", "no:xdist", "--tb=short", "-k", request.choose, request.test]
         words += ["--all", "-m", "nightly"] if request.further else []
         status = pytest.main(words, plugins=[watcher])

@@ -104,7 +104,7 @@ def run_steps(steps: Sequence[CoverageStep], data: Path) -> list[str]:
             continue
         shutil.rmtree(own, ignore_errors=True)
         own.mkdir()
-        environment = {k: v for k, v in os.environ.items() if k != "SEED"}
+        environment = {k: v for k, v in os.environ.items() if k != "OPENKPU_SEED"}
         environment[instrument.FOLDER] = str(own)
         environment[instrument.CODE] = str(int(step.code))
         began = time.monotonic()

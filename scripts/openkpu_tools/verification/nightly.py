@@ -156,7 +156,9 @@ def run_step(step: NightlyStep, skipped: list[str]) -> Outcome:
     """Run a command; its output passes through, and ``skipped`` gets reasons of skipped tests."""
     began, of, rtl = time.monotonic(), commit(), rtl_digest(ROOT)
     last: deque[str] = deque(maxlen=TAIL)
-    env = {k: v for k, v in os.environ.items() if k not in ("SEED", "MAKEFLAGS", "MAKELEVEL")}
+    env = {
+        k: v for k, v in os.environ.items() if k not in ("OPENKPU_SEED", "MAKEFLAGS", "MAKELEVEL")
+    }
     process = subprocess.Popen(
         step.words, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -39,7 +39,7 @@ def run_seed(seed: int, tests: list[str], jobs: str) -> tuple[int, list[str]]:
     words = [sys.executable, "-m", "pytest", "-q", "-n", jobs, "--dist", "worksteal", *tests]
     words += [f"--icarus-tenth={seed}"] if tests == SEEDED else []
     process = subprocess.Popen(
-        words, env={**os.environ, "SEED": str(seed)}, stdout=subprocess.PIPE, text=True
+        words, env={**os.environ, "OPENKPU_SEED": str(seed)}, stdout=subprocess.PIPE, text=True
     )
     found = []
     with command.ending(process):
@@ -62,10 +62,9 @@ def main(argv: list[str] | None = None) -> int:
         raise command.UsageError(f"{n} and {seeds_option} together, expected one of them")
     if not args.seeds:
         raise command.UsageError(f"no {n} and no {seeds_option}, expected one of them")
-    if seeds.environment() is not None:
-        raise command.UsageError(
-            f"SEED={os.environ['SEED']}: regress uses seeds 1 to {args.seeds}, expected none"
-        )
+    if (given := seeds.environment()) is not None:
+        what = f"regress uses seeds 1 to {args.seeds}, expected none"
+        raise command.UsageError(f"OPENKPU_SEED={given}: {what}")
     count, jobs = args.seeds, str(args.jobs or JOBS)
     began = time.monotonic()
     for seed in range(1, count + 1):

@@ -22,7 +22,10 @@ from openkpu_tb.runs.requests import RandomRequest
 from openkpu_tb.simrun import SimError
 from openkpu_tools import variants
 
-LEFT_OUT = ("SEED", "OPENKPU_RESULTS")  # of the environment: each would reach the simulation
+LEFT_OUT = (
+    "OPENKPU_SEED",
+    "OPENKPU_RESULTS",
+)  # of the environment: each would reach the simulation
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def soak(args: argparse.Namespace, seed: int) -> Watch:
     seconds = 60 * args.minutes
     launch.build_device("verilator", config, **more)
     watch = Watch(seconds)
-    os.environ.pop("SEED", None)  # it would go before the seed that is given
+    os.environ.pop("OPENKPU_SEED", None)  # it would go before the seed that is given
     os.environ[watchdog.VARIABLE] = str(int(seconds) + SPARE)
     with tempfile.TemporaryDirectory(prefix="openkpu_soak_") as tmp:
         pipe = Path(tmp) / "events"

@@ -31,6 +31,7 @@ def goal_rows() -> list[list[str]]:
     return [cells_of(row) for row in marked.part(bench_tables.PAGE, "bench-goals").splitlines()]
 
 
+PREDICTED = marked.part(bench_tables.PAGE, "bench-predicted")
 MISSED = [
     (goal, cells)
     for goal, cells in zip(bench_goals.GOALS, goal_rows()[2:], strict=True)
@@ -161,6 +162,26 @@ def test_bounds_of_the_page_are_as_predicted(goal: Goal, cells: list[str], tmp_p
     found = {goal.run: {goal.figure: [1, 1]}, name: predicted}
     bounds = [cell.split(", ")[0] for cell in goal.least(found)]
     assert bounds == [cell.split(", ")[0] for cell in cells[6:]]
+
+
+SOURCES = [line.split("|")[1].strip() for line in PREDICTED.splitlines()[2:]]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("source", SOURCES)
+def test_predicted_cycles_of_the_page(source: str, tmp_path: Path) -> None:
+    """As `make predict` prints them: the columns of two configurations."""
+    words = ["--model", str(shared(f"real/{source}"))] if "." in source else []
+    if source in bench.NETWORKS:
+        bench_tables.network(source).save(tmp_path / "net.npz")
+        words = ["--network", str(tmp_path / "net.npz")]
+    names = bench_tables.plain_configs()
+    (row,) = (cells_of(line) for line in PREDICTED.splitlines() if f"| {source} |" in line)
+    for name in ("compact", "k210"):
+        found = bench.predict_run(words, name, tmp_path / "report.json")
+        assert found is not None
+        cycles, least = found[bench_goals.END_TO_END]
+        assert row[1 + names.index(name)] == f"{cycles:,} ({100 * least / cycles:.0f} %)"
 
 
 def test_targets_are_of_runs(tmp_path: Path) -> None:

@@ -61,12 +61,12 @@ def files(monkeypatch: pytest.MonkeyPatch) -> None:
     """All files are there."""
     monkeypatch.setattr(command, "there", str)
     monkeypatch.setattr(command, "path", Path)
-    monkeypatch.delenv("SEED", raising=False)
+    monkeypatch.delenv("OPENKPU_SEED", raising=False)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_of_a_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEED", "1")  # parsing a command may set it
+    monkeypatch.setenv("OPENKPU_SEED", "1")  # parsing a command may set it
     wrong = []
     for by_make, words in shown(page.read_text(encoding="utf-8")):
         try:

@@ -17,7 +17,7 @@ def test_picture_is_current(
     diagram: td.Diagram, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same text, whatever the seed: what no one looks at is not drawn."""
-    monkeypatch.setenv("SEED", str(seed))
+    monkeypatch.setenv("OPENKPU_SEED", str(seed))
     path = td.PICTURES / f"{diagram.name}.svg"
     assert path.read_text() == td.picture(diagram), (
         "run python -m openkpu_tools.documents.timing_diagrams"

@@ -101,10 +101,10 @@ def test_inputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         raise soc.UsageError("seen")
 
     monkeypatch.setattr(soc, "job", refused)
-    monkeypatch.delenv("SEED", raising=False)
+    monkeypatch.delenv("OPENKPU_SEED", raising=False)
     for seed in (None, "5", "5", "6"):
         if seed:
-            monkeypatch.setenv("SEED", seed)
+            monkeypatch.setenv("OPENKPU_SEED", seed)
         with pytest.raises(soc.UsageError, match="seen"):
             soc.main([])
     plain, five, again, six = (inputs for inputs, _ in seen)

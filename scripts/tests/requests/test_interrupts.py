@@ -20,7 +20,9 @@ SIM = ["sim", "--sim", "icarus", "--config", "nano", "--images", "300"]
 
 def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
     """A command whose temporary files go to ``folder``, in a group of its own."""
-    env = {k: v for k, v in os.environ.items() if k not in ("SEED", "MAKEFLAGS", "MAKELEVEL")}
+    env = {
+        k: v for k, v in os.environ.items() if k not in ("OPENKPU_SEED", "MAKEFLAGS", "MAKELEVEL")
+    }
     return subprocess.Popen(
         words,
         cwd=ROOT,

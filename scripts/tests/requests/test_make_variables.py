@@ -32,6 +32,9 @@ def refused(result: subprocess.CompletedProcess[str]) -> str:
     [
         ("sim IMAGS=3", "unknown variable IMAGS, did you mean IMAGES?"),
         ("sim REPROT=x", "unknown variable REPROT, did you mean REPORT?"),
+        ("predict MODLE=x", "unknown variable MODLE, did you mean MODEL?"),
+        ("lint MODLE=x", "unknown variable MODLE, did you mean MODULE?"),
+        ("predict VPATH=1", "unknown variable VPATH, 'make help' lists"),
         ("sim PERF=0", 'PERF is a parameter of the device, expected PARAMS="PERF=0" (make sim, w'),
         ("synth GATE=0", 'GATE is a parameter of the device, expected PARAMS="GATE=0"'),
         ("synth-check PARAMS=GATE=0", "make synth-check takes no PARAMS, expected some of CONFIG"),
@@ -238,7 +241,7 @@ def test_a_make_in_a_command_has_no_variables_of_its_caller() -> None:
     env = {"MAKEFLAGS": " -- SEED=7", "MAKELEVEL": "1", "OPENKPU_GIVEN": "SEED", "MFLAGS": "-k"}
     found = ran(sys.executable, "-c", LAUNCHED, SEED="7", also=env)
     assert "MAKEFLAGS" not in found.stdout and "MFLAGS" not in found.stdout
-    assert "MAKELEVEL" not in found.stdout and "'SEED': '7'" in found.stdout, found.stdout
+    assert "MAKELEVEL" not in found.stdout and "'OPENKPU_SEED': '7'" in found.stdout, found.stdout
 
 
 LAUNCHED = """

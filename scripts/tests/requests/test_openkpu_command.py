@@ -98,9 +98,9 @@ def test_largest_random_layers() -> None:
 
 
 def test_stream_asks_for_its_seed_first() -> None:
-    result = openkpu("stream", SEED="abc")
+    result = openkpu("stream", OPENKPU_SEED="abc")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: SEED='abc'")
+    assert result.stderr.startswith("error: OPENKPU_SEED='abc'")
 
 
 def test_check_leaves_what_is_there(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ sim --golden --model m.kmodel | --model without --image, expected a picture
 sim --golden=1 | --golden='1': expected no value
 sim --golden --matmull a.npy b.npy | unknown option --matmull, did you mean --matmul?
 sim --golden --xyzzy | unknown option --xyzzy, openkpu sim --help lists those there are
+sim --golden --model=-- --image=p.png | error: --model: --: No such file
+vectors --out x | unknown option --out, expected its value alone
 sim --golden --model q.tflite --input nothing.npz | nothing.npz: no array for the input
 sim --golden --matmul behind.npy a.npy | behind.npy: not a complete .npy file: it goes on behind its array
 quantise {F} --wide=-5% | --wide='-5': expected a number from 0 to 1000 in front of %
@@ -218,8 +220,8 @@ stream --input i.npy | --input without --network
 stream --input= | --input='': expected a name
 stream --report /proc/x.json | /proc/x.json
 stalls | no report, expected a JSON file that a run has written
-stalls r.json | r.json: not a report that --report has written: no 'config' in it
-stalls list.json | list.json: not a report that --report has written: a part is of another type
+stalls r.json | r.json: not the report of a run: no 'config' in it
+stalls list.json | list.json: not the report of a run: a part is of another type
 stalls deep.json | deep.json: not a JSON file: its parts are nested too deeply
 sim --golden {K} --detector list.json | list.json: no detector description: expected an object
 sim --golden {K} --detector type.json | type.json: no detector description: a part is of another type
@@ -435,7 +437,7 @@ def test_refused(
     line: str, text: str, folder: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    monkeypatch.delenv("SEED", raising=False)
+    monkeypatch.delenv("OPENKPU_SEED", raising=False)
     monkeypatch.setattr(simrun, "check_tool", lambda _sim: None)
     before = sorted(folder.rglob("*"))
     assert len(refused(shlex.split(line), *text.split("; "))) < 600

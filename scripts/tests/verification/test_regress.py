@@ -15,7 +15,7 @@ pytest_plugins = ["pytester"]
 def test_regress_repeats_what_takes_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything once, then what another seed changes; tests that are named always."""
     ran = []
-    monkeypatch.delenv("SEED", raising=False)
+    monkeypatch.delenv("OPENKPU_SEED", raising=False)
     monkeypatch.setattr(regress, "run_seed", lambda *words: (ran.append(words), (0, []))[1])
     assert regress.main(["--seeds=3"]) == 0
     again = ["-m", "not fixed", "tb"]

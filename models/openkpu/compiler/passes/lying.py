@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from openkpu.compiler.form import alike
-from openkpu.compiler.form.graph import Conv, Elementwise, Graph, Move, Node, Pool, Tensor
+from openkpu.compiler.form.graph import Conv, Elementwise, Graph, Host, Move, Node, Pool, Tensor
 
 SWAP = (0, 1, 3, 2)
 LONGEST = 960  # pixels of a line
@@ -54,10 +54,20 @@ def _upright(graph: Graph, sets: dict[str, str], root: str, tall: bool) -> bool:
     inside = [n for n in graph.nodes if sets.get(n.outputs[0]) == root and alike.together(n)]
     flat = [n for n in inside if isinstance(n, Elementwise) and not _mapped(graph, n)]
     gains = any(isinstance(n, (Conv, Pool)) for n in inside)
+    tall = tall and not any(_of_host(n) and _meets(n, sets, root) for n in graph.nodes)
     narrow = all(
         t.shape[3] == 1 or (tall and t.shape[3] < min(t.shape[2], NARROW)) for t in tensors
     )
     return gains and not flat and narrow and 1 < max(heights) <= LONGEST
+
+
+def _of_host(node: Node) -> bool:
+    """Does the host compute the node from whole maps, which it would have to turn first?"""
+    return isinstance(node, Host) and node.how not in ("quantize", "dequantize")
+
+
+def _meets(node: Node, sets: dict[str, str], root: str) -> bool:
+    return any(sets.get(name) == root for name in (*node.inputs, *node.outputs))
 
 
 def _mapped(graph: Graph, node: Elementwise) -> bool:
