@@ -18,7 +18,7 @@ override export OPENKPU_GOALS := $(MAKECMDGOALS)
 override .space := $(subst ,, )
 override .self := $(wildcard $(subst $(.space),\ ,$(MAKEFILE_LIST)))
 override .self := $(or $(.self),$(lastword $(MAKEFILE_LIST)))
-override .run := exec "$$(dirname -- '$(subst ','\'',$(.self))')/scripts/make.sh"
+override .run := exec "$$(dirname -- "$$(readlink -f -- '$(subst ','\'',$(.self))')")/scripts/make.sh"
 
 .SUFFIXES:
 .DEFAULT_GOAL := help

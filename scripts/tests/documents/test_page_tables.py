@@ -138,9 +138,9 @@ def test_words_of_pages_and_comments(tmp_path: Path, capsys: pytest.CaptureFixtu
     for folder in ("tb", "formal"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "other.py").write_text("# told\n")
+    (tmp_path / "CONTRIBUTING.md").write_text("**Why.** What they need moves.\n## What\n")
     (tmp_path / "README.md").write_text("short\n")
     assert check_pages.main([], tmp_path) == 1
-    (tmp_path / "CONTRIBUTING.md").write_text("**Why.** What they need moves.\n## What\n")
     assert sorted(
         line.partition(", expected")[0] for line in capsys.readouterr().out.splitlines()
     ) == [

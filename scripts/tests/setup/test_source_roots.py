@@ -24,7 +24,7 @@ SIZES = [("rtl", ".v", 450), *((name, ".py", 500) for name in ("models", "tb", "
 def test_every_list_is_the_same() -> None:
     assert ROOTS == [".", "models", "tb", "scripts"]
     assert TOOLS["ruff"]["src"] == ROOTS
-    assert TOOLS["basedpyright"]["extraPaths"] == ROOTS
+    assert TOOLS["pyright"]["extraPaths"] == ROOTS
     assert source_roots() == [ROOT / name for name in ROOTS]
     wheel = TOOLS["setuptools"]
     assert wheel["packages"]["find"]["where"] == ROOTS[1:]
