@@ -266,6 +266,31 @@ def test_padding(mode: str, value: float | None) -> None:
     assert made(padded(Exported(DYNAMO), mode, value)).decibels() > 28
 
 
+def dilated(stride: int, **pads: Any) -> bytes:
+    m = Exported(DYNAMO)
+    x, weights = start(m), m.const(m.rng.normal(0, 0.3, (6, 6, 3, 3)))
+    y = m.node("Conv", x, weights, dilations=[2, 2], strides=[stride] * 2, **pads)
+    return m.done(m.conv(y, 6, 4))
+
+
+@pytest.mark.parametrize(
+    ("how", "stride", "pads"),
+    [
+        ("SAME_UPPER", 1, [2, 2, 2, 2]),
+        ("SAME_UPPER", 2, [2, 1, 2, 2]),
+        ("SAME_LOWER", 2, [2, 2, 2, 1]),
+    ],
+)
+def test_dilation_with_same_padding(how: str, stride: int, pads: list[int]) -> None:
+    """ONNX Runtime has no SAME of dilated taps: nine lines and twelve columns, spelled out."""
+    nets = [
+        prepare.prepared(dilated(stride, **fields), "net")
+        for fields in ({"auto_pad": how}, {"pads": pads})
+    ]
+    said = [[sorted(map(str, node.attribute)) for node in net.nodes] for net in nets]
+    assert said[0] == said[1]
+
+
 def focus(m: Exported) -> bytes:
     """The stem of YOLOv5: every second pixel of four places, as channels, and a convolution."""
     x, parts = m.input(1, 3, 12, 16), []

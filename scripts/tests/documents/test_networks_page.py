@@ -234,15 +234,15 @@ def test_network_that_does_not_fit(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1, 2]", "not a report"),
-        ("{}", "not a report"),
+        ("[1, 2]", "not the report of a run"),
+        ("{}", "not the report of a run"),
         ('{"config": "a", "simulator": "b", "layers": []}', "no cycles"),
         (
             '{"config": "a", "simulator": "b", "layers": '
             '[{"name": "L", "cycles": null, "stalls": null}]}',
             "no cycles",
         ),
-        ('{"config": "a", "simulator": "b", "layers": [{"name": "L"}]}', "not a report"),
+        ('{"config": "a", "simulator": "b", "layers": [{"name": "L"}]}', "not the report of a run"),
         ("\x00", "not a JSON file"),
     ],
 )

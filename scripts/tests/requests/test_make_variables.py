@@ -34,7 +34,7 @@ def refused(result: subprocess.CompletedProcess[str]) -> str:
         ("sim REPROT=x", "unknown variable REPROT, did you mean REPORT?"),
         ("predict MODLE=x", "unknown variable MODLE, did you mean MODEL?"),
         ("lint MODLE=x", "unknown variable MODLE, did you mean MODULE?"),
-        ("predict VPATH=1", "unknown variable VPATH, 'make help' lists"),
+        ("predict VPATH=1", "unknown variable VPATH, did you mean PART?"),
         ("sim PERF=0", 'PERF is a parameter of the device, expected PARAMS="PERF=0" (make sim, w'),
         ("synth GATE=0", 'GATE is a parameter of the device, expected PARAMS="GATE=0"'),
         ("synth-check PARAMS=GATE=0", "make synth-check takes no PARAMS, expected some of CONFIG"),

@@ -21,6 +21,7 @@ from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.onnx import file
 from openkpu.compiler.onnx.float_form import HANDLERS
+from openkpu.compiler.onnx.shared import same_pads
 
 # The first moves the turn of an input of (N, H, W, C) to where no reader sees what it is; the
 # second makes a Gather, which the file does not have, of slices and a concatenation.
@@ -70,6 +71,7 @@ def prepared(
             what = f"output {value.name!r} is an input or a constant, expected a node's result"
             raise CompileError(what, where=name)
     _fixed(model, {v.name: v.shape for v in parsed.inputs})
+    _spelled_pads(model)
     net = Net(_optimised(_newer(model, name), name))
     affine.fold(net)
     sound.check_net(net, name)
@@ -119,6 +121,38 @@ def _fixed(model: Any, shapes: dict[str, tuple[int, ...]]) -> None:
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
     del model.graph.value_info[:]
+
+
+def _spelled_pads(model: Any) -> None:
+    """SAME of a dilated convolution as numbers: ONNX Runtime has it for others alone."""
+    import onnx
+    from onnx import helper
+
+    nodes = [n for n in model.graph.node if n.op_type == "Conv"]
+    fields = [{a.name: helper.get_attribute_value(a) for a in n.attribute} for n in nodes]
+    found = [
+        (node, its)
+        for node, its in zip(nodes, fields, strict=True)
+        if max(its.get("dilations", [1])) > 1 and its.get("auto_pad", b"").startswith(b"SAME_")
+    ]
+    if not found:
+        return
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    values = (*graph.input, *graph.value_info)
+    sizes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
+    sizes |= {t.name: list(t.dims) for t in graph.initializer}
+    for node, its in found:
+        x, w = (sizes.get(tensor, [])[2:] for tensor in node.input[:2])
+        steps = its.get("strides", [1] * len(x))
+        if not x or not all(x) or not len(x) == len(w) == len(steps) == len(its["dilations"]):
+            continue  # ONNX Runtime says what it is that it cannot run
+        ends = [
+            same_pads(*axis, its["auto_pad"].decode())
+            for axis in zip(x, w, steps, its["dilations"], strict=True)
+        ]
+        del node.attribute[[a.name for a in node.attribute].index("auto_pad")]
+        pads = [first for first, _ in ends] + [last for _, last in ends]
+        node.attribute.append(helper.make_attribute("pads", pads))
 
 
 def _newer(model: Any, name: str) -> Any:
