@@ -20,6 +20,7 @@ import numpy as np
 
 from openkpu.compiler.form import alike
 from openkpu.compiler.form.graph import Conv, Elementwise, Graph, Host, Move, Node, Pool, Tensor
+from openkpu.terminal import printable
 
 SWAP = (0, 1, 3, 2)
 LONGEST = 960  # pixels of a line
@@ -121,7 +122,7 @@ def _lying(graph: Graph, name: str) -> Tensor:
 
 
 def _turn(name: str, source: str, into: str) -> Move:
-    label = f"{name}/{'down' if source == name else 'up'}"
+    label = f"{printable(name)}/{'down' if source == name else 'up'}"
     return Move(label, "lines along columns", (source,), (into,), how="transpose", axes=SWAP)
 
 
