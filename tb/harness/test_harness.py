@@ -173,7 +173,9 @@ def test_seed_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def python(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a module as make does, without the OPENKPU_SEED of this run unless ``env`` has one."""
-    base = {k: v for k, v in os.environ.items() if k != "OPENKPU_SEED" and not k.startswith("PYTEST_")}
+    base = {
+        k: v for k, v in os.environ.items() if k != "OPENKPU_SEED" and not k.startswith("PYTEST_")
+    }
     return subprocess.run(
         [sys.executable, "-m", *args],
         cwd=ROOT,
@@ -207,7 +209,8 @@ def test_pytest_with_a_bad_seed() -> None:
     result = python("pytest", "tb/harness", OPENKPU_SEED="abc")
     assert result.returncode == 4 and "passed" not in result.stdout
     assert (
-        result.stderr.strip() == "ERROR: OPENKPU_SEED='abc': expected a whole number from 0 to 4294967295"
+        result.stderr.strip()
+        == "ERROR: OPENKPU_SEED='abc': expected a whole number from 0 to 4294967295"
     )
 
 
