@@ -62,7 +62,7 @@ def of_commit(root: Path = ROOT) -> tuple[tuple[int, ...], str]:
 
 
 def chosen_seeds() -> tuple[tuple[int, ...], str]:
-    """(seeds of this run, where they are from): OPENKPU_SEED alone when it is set, else the commit's.
+    """(seeds of this run, where they are from): OPENKPU_SEED alone if set, else the commit's.
 
     Runs for coverage always have the same one: figures of two commits are compared.
     """

@@ -367,7 +367,10 @@ def _busy(s: State, value: int) -> bool:
     if s.hold and not s.resetting and not s.now and not s.draining:
         return bool(value & 2) == bool(s.err)  # words that are being discarded
     taken = s.taken is not None and bool(s.now)
-    good = bool(value & 64) == taken or (bool(s.now) and not s.follows)
+    ending = s.draining or (
+        bool(s.now) and not s.follows
+    )  # the pixels of an image that is given up
+    good = bool(value & 64) == taken or ending
     return good and bool(value & 1) == s.occupied and bool(value & 2) == bool(s.err)
 
 
