@@ -20,6 +20,8 @@ async def any_word(dut) -> None:
     path, latency = int(dut.PATH.value), int(dut.READ.value)
     words = 64 * int(dut.ROWS.value) // path
     ram = [random.getrandbits(8 * path) for _ in range(words)]
+    dut.we.value, dut.re.value = 0, 0
+    await RisingEdge(dut.clk)  # the first one may come before any value
     dut.we.value, dut.wbe.value, dut.re.value = 1, (1 << path) - 1, 0
     for at, word in enumerate(ram):
         dut.waddr.value, dut.wdata.value = at, word

@@ -118,6 +118,7 @@ class Bench(BlockBench):
         # what the host finds, if it is served in these cycles
         self.host_old: deque[Snapshot | None] = deque([None] * latency)
         self.acked = False
+        self.dropped = False  # behind a stop: a write-back of work that is given up
         self.held: dict[str, int] = {}
         self.met: Counter[str] = Counter()
 
@@ -269,8 +270,10 @@ class Bench(BlockBench):
         self.met["host late"] += ports["window"].waited > self.patience
         everybody = all(ports[n].asks for n in ("fill", "writeback", "window"))
         self.met["all at once"] += everybody and on["load_req"] and on["unload_req"]
-        if on["writeback_gnt"]:
+        if on["writeback_gnt"] and not self.dropped:
             self._write(self.wb[0], self.wb[1], self.wb[2], path)
+        self.met["dropped write-back"] += on["writeback_gnt"] and self.dropped
+        self.dropped = bool(int(dut.stop.value))
         for name, served in (("fill", on["fill_gnt"]), ("writeback", on["writeback_gnt"])):
             ports[name].asks &= not served
         ports["window"].asks &= not ack
@@ -464,16 +467,19 @@ async def stop_any_time(dut) -> None:
         await bench.step()
         dut.stop.value = 0
         dropped.update(bench.drop())
+        bench.ports["writeback"].p = 1.0
+        await bench.step()
         await bench.drain()
         await bench.compare_all()
-        bench.flux[:], bench.kept[:] = False, False
+        bench.flux[:] = bench.kept[:] = False
         for port in bench.ports.values():
             port.p = 0.6
     await bench.run_until(lambda: bench.met["load"] > 2 and all(map(bench.met.get, WAYS)), 3000)
     await bench.drain()
     await bench.compare_all()
     assert dropped["load"] and dropped["unload"], "nothing was under way at a stop"
-    assert bench.met["load"] and all(bench.met[way] for way in WAYS), "no map after a stop"
+    assert all(map(bench.met.get, ("load", *WAYS))), "no map after a stop"
+    assert bench.met["dropped write-back"], "no write-back behind a stop"
 
 
 @sizes(
