@@ -21,7 +21,7 @@ from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.onnx import file
 from openkpu.compiler.onnx.float_form import HANDLERS
-from openkpu.compiler.onnx.shared import same_pads
+from openkpu.compiler.onnx.shared import padded_ends
 
 # The first moves the turn of an input of (N, H, W, C) to where no reader sees what it is; the
 # second makes a Gather, which the file does not have, of slices and a concatenation.
@@ -147,7 +147,7 @@ def _spelled_pads(model: Any) -> None:
         if not x or not all(x) or not len(x) == len(w) == len(steps) == len(its["dilations"]):
             continue  # ONNX Runtime says what it is that it cannot run
         ends = [
-            same_pads(*axis, its["auto_pad"].decode())
+            padded_ends(*axis, its["auto_pad"].decode())
             for axis in zip(x, w, steps, its["dilations"], strict=True)
         ]
         del node.attribute[[a.name for a in node.attribute].index("auto_pad")]

@@ -77,11 +77,11 @@ def pads_of(
         return 0, 0, 0, 0
     if how not in ("SAME_UPPER", "SAME_LOWER"):
         raise r.refuse(f"auto_pad {how}, expected NOTSET, VALID, SAME_UPPER or SAME_LOWER")
-    ends = [same_pads(*axis, how) for axis in zip(size, kernel, strides, dilation, strict=True)]
+    ends = [padded_ends(*axis, how) for axis in zip(size, kernel, strides, dilation, strict=True)]
     return ends[0][0], ends[1][0], ends[0][1], ends[1][1]
 
 
-def same_pads(size: int, kernel: int, stride: int, dilation: int, how: str) -> tuple[int, int]:
+def padded_ends(size: int, kernel: int, stride: int, dilation: int, how: str) -> tuple[int, int]:
     """Padding in front and behind along an axis: the larger half behind for SAME_UPPER."""
     total = max((ceil_div(size, stride) - 1) * stride + (kernel - 1) * dilation + 1 - size, 0)
     less = total // 2
