@@ -19,6 +19,7 @@ from openkpu.compiler.bands.lines import window
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Graph, Tensor
+from openkpu.compiler.passes.rewrites import variants
 from openkpu.compiler.program import Program
 from openkpu.export import source
 from openkpu.export.image import ExportError
@@ -290,6 +291,22 @@ def test_cut_anywhere(
     assert most_rows(program) <= rows
     graph = graph_of(name)
     assert not agree.faults(graph, program, values(graph))
+
+
+def test_maps_that_lie_down_in_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two forms that both fit, the one in which the host has fewer turns."""
+    monkeypatch.setattr(fit, "MOST_LAYERS", 80)
+    monkeypatch.setattr(fit, "ROOM", 79)
+    m = Maker(41)
+    x = m.input(1, 4, 30, 20)
+    for side in (1, 3, 1, 3):
+        x = m.conv(x, 4, (side, side))
+    graph = m.done(x)
+    config = dataclasses.replace(configs.load_config("nano_fpga"), ai_ram_rows=30)
+    upright, lying = (build.Builder(form, config).run() for form in variants(graph))
+    assert len(upright.parts) > len(lying.parts) == 1
+    program = on(graph, 30)
+    assert len(program.parts) == 1 and not agree.faults(graph, program, values(graph))
 
 
 def test_layers_of_one_node(monkeypatch: pytest.MonkeyPatch) -> None:
