@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotients and multiples of whole numbers, rounded up."""
+"""Quotients and multiples of whole numbers, rounded up; divisors."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ def ceil_div(value: int, by: int) -> int:
 def round_up(value: int, to: int) -> int:
     """The least multiple of ``to`` that is not below ``value``; ``to`` is 1 or more."""
     return ceil_div(value, to) * to
+
+
+def largest_divisor(value: int, most: int) -> int:
+    """The largest divisor of ``value`` that is not above ``most``; both are 1 or more."""
+    return next(n for n in range(min(value, most), 0, -1) if value % n == 0)

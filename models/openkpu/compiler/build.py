@@ -15,11 +15,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from openkpu.arithmetic.integers import ceil_div
+from openkpu.arithmetic.integers import ceil_div, largest_divisor
 from openkpu.compiler.bands import fit, ports
 from openkpu.compiler.errors import CompileError, RoomError
 from openkpu.compiler.form.check import check_graph
 from openkpu.compiler.form.graph import (
+    LONGEST,
     Conv,
     Dense,
     Elementwise,
@@ -34,7 +35,15 @@ from openkpu.compiler.form.graph import (
 from openkpu.compiler.form.rarer import Prelu, Product
 from openkpu.compiler.lowering import costs, overlap, place, requant, turn
 from openkpu.compiler.lowering.device import Held, indices
-from openkpu.compiler.lowering.lower import MOST, Disordered, Report, State, Unable, offset
+from openkpu.compiler.lowering.lower import (
+    MOST,
+    MOST_LINES,
+    Disordered,
+    Report,
+    State,
+    Unable,
+    offset,
+)
 from openkpu.compiler.lowering.nodes import (
     lower_conv,
     lower_dense,
@@ -311,8 +320,12 @@ class Builder:
         if pixels == 1 and last > MOST_CHANNELS:  # a vector that a fully connected layer reads
             made = state.new((ceil_div(last, LINE), 1, LINE))
             return Held(made, np.arange(last).reshape(shape), zero)
-        made = state.new((last, 1, pixels))
-        where = (np.arange(last) * pixels + np.arange(pixels)[:, None]).reshape(shape)
+        wide = largest_divisor(pixels, LONGEST)
+        if pixels // wide > MOST_LINES:  # the last line is not full
+            wide = LONGEST
+        made = state.new((last, ceil_div(pixels, wide), wide))
+        pixels_there = made.shape[1] * wide
+        where = (np.arange(last) * pixels_there + np.arange(pixels)[:, None]).reshape(shape)
         return Held(made, where, zero)
 
     def _margin(self, tensor: Tensor) -> tuple[int, int]:

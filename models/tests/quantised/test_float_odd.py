@@ -136,8 +136,8 @@ def one_conv(m: Exported, x: str, **fields: Any) -> str:
         ),
         (lambda m, x: m.node("Relu", m.const(np.ones((1, 4)))), r"'relu_0_0' is constant, exp"),
         (
-            lambda m, x: m.node("Gather", x, m.const([1], np.int64), axis=1),
-            r"'node_gather_0' \(Gather\): no such operator",
+            lambda m, x: m.node("CumSum", x, m.const(1, np.int64)),
+            r"'node_cumsum_0' \(CumSum\): no such operator",
         ),
         (
             lambda m, x: m.node("Clip", m.conv(x, 3, 4), m.input(name="low")),

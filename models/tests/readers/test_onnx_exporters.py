@@ -342,16 +342,25 @@ def test_reshape_keeps_sizes_by_zeros() -> None:
 @pytest.mark.parametrize("kind", ["Sub", "Div", "Max", "Pow"])
 @pytest.mark.parametrize("first", [True, False])
 def test_constants_on_either_side(kind: str, first: bool) -> None:
-    """3 - x is not x - 3; 3 / x has no value at 0."""
+    """3 - x is not x - 3; 3 / x is infinite at 0, which is the end of the output's range."""
     f = File()
     x, c = f.qdq("x", 0.05, 120), f.put(3.0)
     y = f.qdq(f.node(kind, c, x) if first else f.node(kind, x, c), 0.04, 60)
     data = f.data(y, (1, 2, 16, 16), (1, 2, 16, 16))
-    if kind == "Div" and first:
+    agree(data, kind)
+
+
+@pytest.mark.parametrize("kind", ["Log", "Sqrt", "Reciprocal"])
+def test_no_number_is_an_end_or_refused(kind: str) -> None:
+    """1 / 0 and log 0 are infinite; the root or logarithm of a number below 0 is none."""
+    f = File()
+    y = f.qdq(f.node(kind, f.qdq("x", 0.05, 0)), 0.04, 120)
+    agree(f.data(y, (1, 2, 16, 16), (1, 2, 16, 16)), kind)
+    if kind != "Reciprocal":
+        f = File()
+        y = f.qdq(f.node(kind, f.qdq("x", 0.05, 1)), 0.04, 120)
         with pytest.raises(CompileError, match="has no value for some bytes"):
-            onnx_reader.read_onnx(data, "div")
-    else:
-        agree(data, kind)
+            onnx_reader.read_onnx(f.data(y, (1, 2, 16, 16), (1, 2, 16, 16)), "net")
 
 
 def test_difference_of_two_functions() -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX: linear resizing, log softmax, vectors by their lengths, and choices between functions,
-beside ONNX Runtime; in the QDQ form and out of a float model."""
+"""ONNX: linear resizing, log softmax, normalisation, vectors by their lengths, and choices between
+functions, beside ONNX Runtime; in the QDQ form and out of a float model."""
 
 from __future__ import annotations
 
@@ -43,6 +43,17 @@ def along(kind: str, **fields: int) -> Make:
     return lambda f, x: (f.node(kind, x, domain="", **fields), SHAPE)
 
 
+def normal(kind: str, count: int = 8, **fields: int) -> Make:
+    """Maps of channels normalised; ``count`` numbers of scale and bias."""
+
+    def make(f: File, x: str) -> tuple[str, tuple[int, ...]]:
+        f.opset = 21  # the first with GroupNormalization that is not deprecated
+        scale, bias = np.linspace(0.5, 1.5, count), np.linspace(-1, 1, count)
+        return f.node(kind, x, f.put(scale), f.put(bias), **fields), SHAPE
+
+    return make
+
+
 def selu(compare: str) -> Make:
     def make(f: File, x: str) -> tuple[str, tuple[int, ...]]:
         condition = f.node(compare, x, f.put(0.1))
@@ -67,6 +78,10 @@ CASES: dict[str, Make] = {
     "log softmax": along("LogSoftmax", axis=1),
     "log softmax of columns": along("LogSoftmax", axis=-1),
     "vectors": along("LpNormalization", axis=1, p=2),
+    "maps": normal("InstanceNormalization"),
+    "groups": normal("GroupNormalization", num_groups=4),
+    "one group": normal("GroupNormalization", num_groups=1),
+    "groups of one": normal("GroupNormalization", num_groups=8),
     "greater": selu("Greater"),
     "greater or equal": selu("GreaterOrEqual"),
     "less": selu("Less"),
@@ -142,6 +157,8 @@ BAD: dict[str, tuple[Make, str]] = {
         r"linear along axis 1 of \(1, 8, 6, 4\), expected lines or columns",
     ),
     "p": (along("LpNormalization", axis=1, p=1), "p 1, axis 1 of .*, expected p 2, an axis"),
+    "groups": (normal("GroupNormalization", num_groups=3), "num_groups 3, expected a divisor of 8"),
+    "scales": (normal("InstanceNormalization", 7), r"scale \(7,\), expected \(8,\)"),
     "numbers": (
         lambda f, x: (f.node("Greater", x, f.put([1.0, 2.0, 3.0, 4.0])), SHAPE),
         "a constant of several numbers, expected one",

@@ -29,19 +29,18 @@ from openkpu.compiler.calibration.net import Net, attribute
 SAME = frozenset(
     (
         *("AveragePool", "Concat", "Flatten", "GlobalAveragePool", "GlobalMaxPool"),
-        *("Identity", "MaxPool"),
         *(
+            "Gather",
+            "Identity",
+            "MaxPool",
             "Pad",
+            "ReduceMax",
             "ReduceMean",
             "Reshape",
             "Resize",
             "Slice",
-            "Split",
-            "Squeeze",
-            "Tile",
-            "Transpose",
         ),
-        "Unsqueeze",
+        *("Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
     )
 )
 MOST_N = 255  # 8 bits; two factors of a sum differ by as much

@@ -46,6 +46,7 @@ OF_WEIGHTS = (*QUANTISED, "int16", "uint16")
 INTEGERS = ("int32", "int64")  # places, of argmax
 DTYPES = (*QUANTISED, *INTEGERS, "float32", "bool")
 LAYOUTS = ("", "NHWC", "NCHW")
+LONGEST = 960  # pixels of a line of the device
 RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
 POOLS = ("max", "average")
 ELEMENTWISE = ("add", "sub", "mul", "max", "min")

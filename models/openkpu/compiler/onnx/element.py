@@ -40,14 +40,21 @@ MOST_WEIGHT = 127  # of a layer that is one number for each channel: its bias ha
 def _power(a: Number, b: Number) -> Number:
     if b == int(b) and 0 <= b <= 8:
         return a ** int(b)
-    return math.pow(a, b)
+    return math.inf if not a and b < 0 else math.pow(a, b)
+
+
+def quotient(a: Number, b: Number) -> Number:
+    """As floats have it: an infinity where b is 0, but for 0 / 0."""
+    if b or not a:
+        return a / b
+    return math.inf if a > 0 else -math.inf
 
 
 RULES: dict[str, Callable[[Number, Number], Number]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
+    "div": quotient,
     "max": max,
     "min": min,
     "pow": _power,

@@ -19,11 +19,11 @@ from openkpu.compiler.form.graph import INTEGERS, QUANTISED, Host, Tensor
 from openkpu.compiler.onnx import element as onnx_element
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves
-from openkpu.compiler.onnx import rarer
+from openkpu.compiler.onnx import normal, rarer, reductions
 from openkpu.compiler.onnx.file import RawNode, type_name
 from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, OnnxReader
 from openkpu.compiler.onnx.shared import Convolution, PendingPool, PendingProduct, waiting
-from openkpu.compiler.onnx.values import Bytes, Clamp, Const, Curve, Number, Pending, Value, Weights
+from openkpu.compiler.onnx.values import Bytes, Clamp, Const, Curve, Number, Pending, Weights
 
 INF = math.inf
 
@@ -115,24 +115,6 @@ def _at(r: OnnxReader, node: RawNode, make: Callable[[Tensor, Clamp], None]) -> 
         r.at = at
 
     return later
-
-
-def reduce_mean(r: OnnxReader, node: RawNode) -> None:
-    """Over lines and columns of a map, as newer exporters write an average of all of it; of a
-    signal over its length."""
-    fields = r.attributes(node, axes=None, keepdims=1, noop_with_empty_axes=0)
-    x = r.operand(node, 0)
-    axes = r.integers(node, 1, "axes") if r.has(node, 1) else fields["axes"]
-    rank = len(x.shape)
-    inner = list(range(2, rank))
-    if rank not in (3, 4) or axes is None or sorted(a % rank for a in axes) != inner:
-        raise r.refuse(f"mean over axes {axes} of {x.shape}, expected lines and columns")
-    whole = RawNode(node.name, "GlobalAveragePool", "", node.inputs, node.outputs, {}, None)
-    made = PendingPool(r, whole, x.shape, "average")
-    value: Value = Pending(made.shape, _at(r, node, lambda y, c: made.emit(x, y, c)))
-    if not fields["keepdims"]:
-        value = onnx_moves.moved_value(r, value, made.shape[:2], node.outputs[0], how="reshape")
-    r.put(node, value)
 
 
 def limit(low: float, high: float) -> Handler:
@@ -291,7 +273,6 @@ FLOAT: dict[str, Handler] = {
     "AveragePool": pool("average"),
     "GlobalMaxPool": pool("max"),
     "GlobalAveragePool": pool("average"),
-    "ReduceMean": reduce_mean,
     "Relu": limit(0, INF),
     "Clip": clip,
     "PRelu": prelu,
@@ -306,12 +287,12 @@ FLOAT: dict[str, Handler] = {
     "Softplus": plain(functions.softplus),
     "Mish": plain(_mish),
     "Exp": plain(functions.exp),
-    "Log": plain(math.log),
+    "Log": plain(lambda v: math.log(v) if v else -INF),
     "Sqrt": plain(math.sqrt),
     "Erf": plain(math.erf),
     "Abs": plain(abs),
     "Neg": plain(lambda v: -v),
-    "Reciprocal": plain(lambda v: 1 / v),
+    "Reciprocal": plain(lambda v: onnx_element.quotient(1, v)),
     "Cast": cast,
     "Softmax": functools.partial(softmax, "softmax"),
     "LogSoftmax": functools.partial(softmax, "logsoftmax"),
@@ -322,7 +303,9 @@ FLOAT: dict[str, Handler] = {
     "DynamicQuantizeLinear": refused(DYNAMIC),
     **onnx_element.HANDLERS,
     **onnx_moves.HANDLERS,
+    **normal.HANDLERS,
     **rarer.HANDLERS,
+    **reductions.HANDLERS,
 }
 HANDLERS: dict[tuple[str, str], Handler] = {
     **{("", name): handler for name, handler in FLOAT.items()},

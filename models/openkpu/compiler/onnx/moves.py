@@ -92,12 +92,13 @@ def reshape(r: OnnxReader, node: RawNode) -> None:
         raise r.refuse(f"shape {asked} does not fit {old}")
     if r.file.batch > 1:
         if shape[0] != r.file.batch:
-            raise _apart(r)
+            raise apart(r)
         shape[0] = 1
     reshaped(r, node, shape)
 
 
-def _apart(r: OnnxReader) -> CompileError:
+def apart(r: OnnxReader) -> CompileError:
+    """The refusal of an operator that mixes the inferences of a batch."""
     return r.refuse(
         f"it mixes the {r.file.batch} inferences of a batch, expected one that keeps them apart; a"
         " model with a batch of 1 runs"
@@ -110,7 +111,7 @@ def flatten(r: OnnxReader, node: RawNode) -> None:
         raise r.refuse(f"axis {axis}, expected one of {len(old)}")
     axis = axis + len(old) if axis < 0 else axis
     if r.file.batch > 1 and axis == 0:
-        raise _apart(r)
+        raise apart(r)
     reshaped(r, node, [math.prod(old[:axis]), math.prod(old[axis:])])
 
 
@@ -132,7 +133,7 @@ def squeeze(r: OnnxReader, node: RawNode) -> None:
     first = int(r.file.batch > 1)
     axes = [i for i, n in enumerate(old) if n == 1 and i >= first] if axes is None else axes
     if first and 0 in axes:
-        raise _apart(r)
+        raise apart(r)
     if any(old[a] != 1 for a in axes):
         raise r.refuse(f"axes {axes} of {old}, expected sizes of 1")
     reshaped(r, node, [n for i, n in enumerate(old) if i not in axes])
@@ -143,7 +144,7 @@ def unsqueeze(r: OnnxReader, node: RawNode) -> None:
     count = len(r.integers(node, 1, "axes") if r.has(node, 1) else node.attributes.get("axes", ()))
     axes = _axes(r, node, len(old) + count) or ()
     if r.file.batch > 1 and 0 in axes:
-        raise _apart(r)
+        raise apart(r)
     for axis in axes:
         old.insert(axis, 1)
     reshaped(r, node, old)
@@ -271,12 +272,34 @@ def slice_(r: OnnxReader, node: RawNode) -> None:
     for begin, end, axis, step in zip(begins, ends, axes, jumps, strict=True):
         axis = _axis(r, axis, len(old))
         if axis == 0 and r.file.batch > 1:
-            raise _apart(r)
+            raise apart(r)
         found = range(old[axis])[slice(begin, end if end > -(1 << 62) else None, step)]
         if not len(found):
             raise r.refuse(f"nothing of axis {axis}: from {begin} to {end} step {step}")
         starts[axis], steps[axis], shape[axis] = found[0], step, len(found)
     r.put(node, sliced(r, node, value, shape, starts, steps))
+
+
+def gather(r: OnnxReader, node: RawNode) -> None:
+    """Gather of known places along an axis."""
+    value, axis = r.value(node, 0), r.attributes(node, axis=0)["axis"]
+    old = r.shape_of(value)
+    axis = _axis(r, axis, len(old))
+    if axis == 0 and r.file.batch > 1:
+        raise apart(r)
+    index = np.asarray(r.constant(node, 1, "indices"))
+    if index.dtype.kind not in "iu" or not index.size:
+        raise r.refuse(f"indices of {index.dtype} {index.shape}, expected whole numbers")
+    if index.min() < -old[axis] or index.max() >= old[axis]:
+        raise r.refuse(f"indices from {index.min()} to {index.max()}, axis {axis} has {old[axis]}")
+    places = tuple(int(n) % old[axis] for n in index.reshape(-1))
+    along = tuple(places if i == axis else tuple(range(n)) for i, n in enumerate(old))
+    shape = [len(each) for each in along]
+    found = moved_value(r, value, shape, node.outputs[0], how="take", places=along)
+    if index.ndim != 1:
+        into = (*old[:axis], *index.shape, *old[axis + 1 :])
+        found = moved_value(r, found, into, node.outputs[0], how="reshape")
+    r.put(node, found)
 
 
 PAD_MODES = ("reflect", "edge", "wrap")  # elements of the input once more
@@ -379,6 +402,7 @@ HANDLERS: dict[str, Callable[[OnnxReader, RawNode], None]] = {
     "Concat": concat,
     "Split": split,
     "Slice": slice_,
+    "Gather": gather,
     "Pad": pad,
     "Identity": same,
     "Dropout": same,

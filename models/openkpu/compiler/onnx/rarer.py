@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rarer ONNX operators: PRelu by channel, ConvTranspose, Resize and Upsample, DepthToSpace,
-SpaceToDepth, products of two computed tensors, LayerNormalization, LpNormalization."""
+SpaceToDepth, products of two computed tensors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from openkpu.compiler.onnx.shared import (
 from openkpu.compiler.onnx.values import Clamp, Const, Pending, Value, Weights
 
 WINDOW = {"auto_pad": "NOTSET", "pads": None, "strides": None, "kernel_shape": None}
-LEAST_LENGTH = 1e-6  # of a vector that is divided by it; ONNX does not say
 CONSTANT_FIRST = "a constant in front of a computed matrix, expected it behind: w x as (x' w')'"
 
 
@@ -304,7 +303,7 @@ def _resized(
             places[axis] = nearest(n, outputs, scale, *how)
     if how[1] == "linear" and rank == 4:
         fields = {"how": "linear", "lines": shares[0], "columns": shares[1]}
-        _on_host(r, node, (*old[:2], len(shares[0]), len(shares[1])), **fields)
+        on_host(r, node, (*old[:2], len(shares[0]), len(shares[1])), **fields)
         return
     shape = [len(p) for p in places]
     found = moved_value(r, value, shape, node.outputs[0], how="take", places=tuple(places))
@@ -396,7 +395,7 @@ def onnx_product(r: OnnxReader, node: RawNode) -> None:
 
 
 # ------------------------------------------------------------------------- on the processor
-def _on_host(r: OnnxReader, node: RawNode, shape: tuple[int, ...], **fields: Any) -> None:
+def on_host(r: OnnxReader, node: RawNode, shape: tuple[int, ...], **fields: Any) -> None:
     """A node of the processor; its result may be float."""
     emit = functools.partial(r.emit, Host, [r.operand(node, 0)], **fields)
 
@@ -407,55 +406,10 @@ def _on_host(r: OnnxReader, node: RawNode, shape: tuple[int, ...], **fields: Any
     r.put(node, Pending(shape, later(r, node, make), floats=emit))
 
 
-def lp_normalization(r: OnnxReader, node: RawNode) -> None:
-    """Vectors by their lengths."""
-    fields = r.attributes(node, axis=-1, p=2)
-    shape = r.operand(node, 0).shape
-    if fields["p"] != 2 or not -len(shape) <= fields["axis"] < len(shape):
-        raise r.refuse(f"p {fields['p']}, axis {fields['axis']} of {shape}, expected p 2, an axis")
-    axis = fields["axis"] % len(shape)
-    _on_host(r, node, shape, how="l2norm", axis=axis, epsilon=LEAST_LENGTH)
-
-
-def layer_normalization(r: OnnxReader, node: RawNode) -> None:
-    """LayerNormalization of the last axes, on the host in float64."""
-    if any(node.outputs[1:]):
-        raise r.refuse("mean and deviation are outputs, expected the values only")
-    fields = r.attributes(node, axis=-1, epsilon=1e-5, stash_type=1)
-    x = r.operand(node, 0)
-    rank = len(x.shape)
-    if not -rank <= fields["axis"] < rank:
-        raise r.refuse(f"axis {fields['axis']}, expected one of {rank}")
-    axis = fields["axis"] % rank
-    arrays: list[npt.NDArray[np.float64] | None] = []
-    for at, what in ((1, "scale"), (2, "bias")):
-        arrays.append(_real(r, node, at, what, x.shape[axis:]) if r.has(node, at) else None)
-
-    def make(y: Tensor, clamp: Clamp) -> None:
-        whole(r, y, clamp)
-        more = {"gain": arrays[0], "offset": arrays[1], "epsilon": float(fields["epsilon"])}
-        r.emit(Host, [x], y, how="layernorm", axis=axis, **more)
-
-    r.put(node, Pending(x.shape, later(r, node, make)))
-
-
-def _real(
-    r: OnnxReader, node: RawNode, at: int, what: str, shape: tuple[int, ...]
-) -> npt.NDArray[np.float64]:
-    value = r.value(node, at)
-    data = value.real() if isinstance(value, Weights) else r.constant(node, at, what)
-    try:
-        return np.broadcast_to(np.asarray(data, np.float64), shape).copy()
-    except ValueError:
-        raise r.refuse(f"{what} {data.shape}, expected {shape}") from None
-
-
 HANDLERS: dict[str, Handler] = {
     "Resize": resize,
     "Tile": tile,
     "Upsample": upsample,
     "DepthToSpace": depth_to_space,
     "SpaceToDepth": space_to_depth,
-    "LpNormalization": lp_normalization,
-    "LayerNormalization": layer_normalization,
 }

@@ -19,11 +19,20 @@ from typing import Any
 import numpy as np
 
 from openkpu.compiler.form import alike
-from openkpu.compiler.form.graph import Conv, Elementwise, Graph, Host, Move, Node, Pool, Tensor
+from openkpu.compiler.form.graph import (
+    LONGEST,
+    Conv,
+    Elementwise,
+    Graph,
+    Host,
+    Move,
+    Node,
+    Pool,
+    Tensor,
+)
 from openkpu.terminal import printable
 
 SWAP = (0, 1, 3, 2)
-LONGEST = 960  # pixels of a line
 NARROW = 64  # pixels of a map's line that leave room in a row of the AI RAM
 
 

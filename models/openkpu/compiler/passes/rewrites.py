@@ -4,15 +4,18 @@
 ``fold_pads``: zeros around a map that only convolutions read are their padding.  ``drop_unused``:
 nodes whose output nobody reads.  ``fuse_clamps``: a clamp of the same scale behind a node that has
 a clamp of its own.  ``straighten``: a reshape or transposition without effect passes its input on.
+``take_evenly``: elements at equal distances are a slice.
 ``space_to_depth``: a strided convolution of an input, whose kernel is larger than 3x3, reads
 the input's phases as channels; the host writes the pixels in that order anyway.
 ``lying`` has the pass that lays signals and tall maps down, ``transposed`` that of transposed
-convolutions, ``padded`` that of sums with a map that is padded with channels.
+convolutions, ``padded`` that of sums with a map that is padded with channels, ``broadcast`` that of
+operands that are spread, ``constants`` that of nodes of constants.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,8 @@ from openkpu.compiler.form.graph import (
     Table,
     Tensor,
 )
+from openkpu.compiler.passes.broadcast import write_out
+from openkpu.compiler.passes.constants import fold_constants
 from openkpu.compiler.passes.lying import SWAP, has_tall, lay_down
 from openkpu.compiler.passes.padded import split_padded
 from openkpu.compiler.passes.transposed import phases
@@ -107,6 +112,19 @@ def straighten(graph: Graph) -> None:
             inputs = tuple(x.name if name == y.name else name for name in reader.inputs)
             _swap(graph, reader, dataclasses.replace(reader, inputs=inputs))
         graph.nodes.remove(node)
+
+
+def take_evenly(graph: Graph) -> None:
+    """Elements that are taken at equal distances are a slice."""
+    for i, node in enumerate(graph.nodes):
+        if not isinstance(node, Move) or node.how != "take":
+            continue
+        steps = [{b - a for a, b in pairwise(places)} or {1} for places in node.places]
+        if any(len(step) > 1 or 0 in step for step in steps):
+            continue
+        starts = tuple(places[0] for places in node.places)
+        made = dataclasses.replace(node, how="slice", places=(), starts=starts)
+        graph.nodes[i] = dataclasses.replace(made, steps=tuple(step.pop() for step in steps))
 
 
 def drop_unused(graph: Graph) -> None:
@@ -193,7 +211,7 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
     graph.nodes[at : at + 1] = [*moves, made]
 
 
-FIRST = (phases, fold_pads, fuse_clamps)
+FIRST = (fold_constants, phases, write_out, take_evenly, fold_pads, fuse_clamps)
 LAST = (straighten, split_padded, space_to_depth, drop_unused)
 
 

@@ -20,7 +20,7 @@ from openkpu.compiler.tflite import float_moves
 from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
 from openkpu.compiler.tflite.normal import NORMALISATION, with_normalisations
-from openkpu.compiler.tflite.operators import options, pads_of, reduced_map, window_of
+from openkpu.compiler.tflite.operators import options, pads_of, reduced_axes, window_of
 from openkpu.compiler.tflite.raw import RawModel, RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
 
@@ -161,28 +161,21 @@ def pool(kind: str) -> Handler:
 
 
 def reduction(kind: str) -> Handler:
+    """``kind``: Mean, Max or Sum."""
+
     def handler(w: Writer, op: RawOperator) -> None:
-        own, x = w.shape(op, 0), w.input(op, 0)
-        shape, kernel, first = reduced_map(w, own, w.integers(op, 1, "axes"))
-        if first:
-            sizes = w.whole(1, shape[3], 1, shape[2])
-            x = w.emit("Reshape", [w.model_order(x, len(own)), sizes])
-        elif shape != own:
-            x = w.reshaped(x, len(own), shape)
-        if kind == "Sum":
-            ones = w.const(np.ones((shape[3], 1, *kernel), np.float32), "ones")
-            made = w.emit("Conv", [x, ones], strides=kernel, group=shape[3])
-        elif kernel == shape[1:3] and kind == "AveragePool":
+        own, x, out = w.shape(op, 0), w.input(op, 0), w.out_shape(op)
+        rank = len(own)
+        gone, of_map = reduced_axes(w, own, w.integers(op, 1, "axes"))
+        places = [w.axis(rank, a) for a in gone]
+        if kind == "Mean" and of_map and gone == [1, 2]:
             made = w.emit("GlobalAveragePool", [x])
+        elif kind == "Sum":
+            made = w.emit("ReduceSum", [x, w.whole(*places)], keepdims=1)
         else:
-            made = w.emit(kind, [x], kernel_shape=kernel, strides=kernel)
-        out = w.out_shape(op)
-        if first:
-            flat = w.emit("Reshape", [made, w.whole(*out)])
-            made = w.emit("Transpose", [flat], perm=TO_NCHW) if len(out) == 4 else flat
-        elif len(out) != 4:
-            made = w.reshaped(made, 4, out)
-        w.put(op, made)
+            made = w.emit(f"Reduce{kind}", [x], axes=places, keepdims=1)
+        kept = tuple(1 if i in gone else n for i, n in enumerate(own))
+        w.put(op, made if out == kept else w.reshaped(made, rank, out))
 
     return handler
 
@@ -329,8 +322,8 @@ HANDLERS: dict[str, Handler] = {
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": pool("AveragePool"),
     "MAX_POOL_2D": pool("MaxPool"),
-    "MEAN": reduction("AveragePool"),
-    "REDUCE_MAX": reduction("MaxPool"),
+    "MEAN": reduction("Mean"),
+    "REDUCE_MAX": reduction("Max"),
     "SUM": reduction("Sum"),
     "ADD": elementwise("Add"),
     "DIV": elementwise("Div"),

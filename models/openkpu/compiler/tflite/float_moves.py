@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
+from openkpu.compiler.tflite.moves import places_of
 from openkpu.compiler.tflite.raw import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
 
@@ -61,6 +62,15 @@ def unpack_axis(w: Writer, op: RawOperator) -> None:
     for i in range(shape[axis]):
         part = w.emit("Slice", [x, *(w.whole(n) for n in (i, i + 1, where))])
         w.put(op, w.reshaped(part, len(shape), shape[:axis] + shape[axis + 1 :]), i)
+
+
+def gather(w: Writer, op: RawOperator) -> None:
+    """GATHER of known places."""
+    shape, out = w.shape(op, 0), w.out_shape(op)
+    axis = op.options.Axis() % len(shape) if op.options is not None else 0
+    places = places_of(w, op, shape[axis])
+    found = w.emit("Gather", [w.input(op, 0), w.whole(*places)], axis=w.axis(len(shape), axis))
+    w.put(op, found if len(w.raw(op, 1).shape) == 1 else w.reshaped(found, len(shape), out))
 
 
 def split(w: Writer, op: RawOperator) -> None:
@@ -208,6 +218,7 @@ HANDLERS: dict[str, Handler] = {
     "PAD": pad,
     "PADV2": pad,
     "MIRROR_PAD": mirror_pad,
+    "GATHER": gather,
     "PACK": pack,
     "UNPACK": unpack_axis,
 }

@@ -11,7 +11,7 @@ import numpy as np
 from openkpu.compiler.form import functions
 from openkpu.compiler.form.graph import Move, Table, Tensor
 from openkpu.compiler.tflite.raw import RawOperator
-from openkpu.compiler.tflite.reader import TO_NCHW, TfliteReader
+from openkpu.compiler.tflite.reader import TO_NCHW, Operands, TfliteReader
 
 
 def reshape(r: TfliteReader, op: RawOperator) -> None:
@@ -183,6 +183,32 @@ def mirror_pad(r: TfliteReader, op: RawOperator) -> None:
     r.node(Move, [x], y, how="take", places=tuple(tuple(places[a].tolist()) for a in order))
 
 
+def places_of(r: Operands, op: RawOperator, size: int) -> tuple[int, ...]:
+    """The known places of a GATHER along an axis of ``size``."""
+    o = op.options
+    if o is None or getattr(o, "BatchDims", int)():
+        raise r.refuse("batch dimensions, or no options in the file, expected places for all")
+    found = r.integers(op, 1, "places")
+    if not found or min(found) < -size or max(found) >= size:
+        raise r.refuse(f"places {found}, the axis has {size}")
+    return tuple(n % size for n in found)
+
+
+def gather(r: TfliteReader, op: RawOperator) -> None:
+    """GATHER of known places."""
+    x, y, shape = r.input(op, 0), r.output(op), r.raw(op, 0).shape
+    axis = r.axis(len(shape), op.options.Axis() if op.options is not None else 0)
+    places = places_of(r, op, x.shape[axis])
+    along = tuple(places if i == axis else tuple(range(n)) for i, n in enumerate(x.shape))
+    sizes = tuple(len(each) for each in along)
+    into, part = r.model.tensors[op.outputs[0]].shape, y
+    if len(r.raw(op, 1).shape) != 1:
+        part = r.between(x, sizes, y.name)
+    r.node(Move, [x], part, how="take", places=along)
+    if part is not y:
+        r.reshaped(part, y, into)
+
+
 def pack(r: TfliteReader, op: RawOperator) -> None:
     """Several tensors along a new axis."""
     y, shape = r.output(op), r.model.tensors[op.outputs[0]].shape
@@ -232,6 +258,7 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "PAD": pad,
     "PADV2": pad,
     "MIRROR_PAD": mirror_pad,
+    "GATHER": gather,
     "PACK": pack,
     "UNPACK": unpack_axis,
 }

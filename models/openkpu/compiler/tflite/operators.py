@@ -13,13 +13,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.arithmetic.integers import ceil_div
+from openkpu.arithmetic.integers import ceil_div, largest_divisor
 from openkpu.compiler.form import functions
-from openkpu.compiler.form.graph import Conv, Dense, Elementwise, Host, Move, Pool, Table, Tensor
+from openkpu.compiler.form.graph import (
+    LONGEST,
+    Conv,
+    Dense,
+    Elementwise,
+    Host,
+    Move,
+    Pool,
+    Table,
+    Tensor,
+)
 from openkpu.compiler.tflite import moves as tflite_moves
 from openkpu.compiler.tflite import rarer
 from openkpu.compiler.tflite.raw import RawOperator
-from openkpu.compiler.tflite.reader import TO_NCHW, Operands, TfliteReader, integers, nchw
+from openkpu.compiler.tflite.reader import TO_NCHW, Operands, TfliteReader, integers
 
 Shape = tuple[int, ...]
 INF = math.inf
@@ -216,54 +226,57 @@ def pool(how: str) -> Callable[[TfliteReader, RawOperator], None]:
     return handler
 
 
-def reduced_map(r: Operands, shape: Shape, axes: list[int]) -> tuple[Shape, tuple[int, int], bool]:
-    """(a map (1, lines, columns, channels) with the elements of ``shape``, lines and columns of it
-    that become one, whether its channels come first) for a mean or maximum over ``axes``."""
+def reduced_axes(r: Operands, shape: Shape, axes: list[int]) -> tuple[list[int], bool]:
+    """(the axes of ``shape`` that a mean, maximum or sum leaves out, whether they are lines or
+    columns of a map)."""
     rank = len(shape)
     if not axes or not all(-rank <= a < rank for a in axes):
         raise r.refuse(f"over axes {axes} of {shape}, expected some of {rank}")
-    gone = {a % rank for a in axes}
-    kept = {i for i, n in enumerate(shape) if n > 1} - gone
-    if rank == 4 and gone <= {1, 2}:
-        return shape, (shape[1] if 1 in gone else 1, shape[2] if 2 in gone else 1), False
-    if rank > 1 and gone and max(kept, default=0) < min(gone):  # the last ones
-        first = math.prod(shape[: min(gone)])
-        return (1, 1, math.prod(shape) // first, first), (1, math.prod(shape) // first), True
-    if rank == 3 and gone == {1} and shape[0] == 1:
-        return (1, shape[1], 1, shape[2]), (shape[1], 1), False
-    what = "lines, columns, the steps of a signal, or the last axes"
-    raise r.refuse(f"over axes {sorted(gone)} of {shape}, expected {what}")
+    if min(shape) < 1:
+        raise r.refuse(f"input {shape}, expected sizes of 1 or more")
+    gone = sorted({a % rank for a in axes})
+    return gone, rank == 4 and {a for a in gone if shape[a] > 1} <= {1, 2}
 
 
 def reduction(how: str) -> Callable[[TfliteReader, RawOperator], None]:
-    """MEAN, REDUCE_MAX and SUM: a pool of some axes as a whole, or a layer whose weights are 1."""
+    """MEAN, REDUCE_MAX and SUM: a pool of some axes as a whole, or a layer whose weights are 1.
+    Of other axes, what is kept becomes channels."""
 
     def handler(r: TfliteReader, op: RawOperator) -> None:
-        x, raw, y = r.quantised(op, 0), r.raw(op, 0), r.quantised_output(op)
-        shape, kernel, first = reduced_map(r, raw.shape, r.integers(op, 1, "axes"))
-        if first:  # what is kept in front are channels
-            lines = r.between(x, (1, shape[3], 1, shape[2]), x.name)
-            r.node(Move, [r.model_order(x)], lines, how="reshape")
+        x, own, y = r.quantised(op, 0), r.raw(op, 0).shape, r.quantised_output(op)
+        gone, of_map = reduced_axes(r, own, r.integers(op, 1, "axes"))
+        kernel = tuple(own[a] if a in gone else 1 for a in (1, 2)) if of_map else (1, 1)
+        if not of_map:
+            x = r.model_order(x)
+            order = [*(i for i in range(len(own)) if i not in gone), *gone]
+            if order != list(range(len(own))):
+                turned = r.between(x, tuple(own[a] for a in order), x.name)
+                r.transposed(x, tuple(order), turned)
+                x = turned
+            length = math.prod(own[a] for a in gone)
+            wide = largest_divisor(length, LONGEST)
+            kernel = (length // wide, wide)
+            lines = r.between(x, (1, math.prod(own) // length, *kernel), x.name)
+            r.node(Move, [x], lines, how="reshape")
             x = lines
-        elif shape != raw.shape:
-            wide = r.between(x, nchw(shape), x.name)
-            r.reshaped(x, wide, shape)
-            x = wide
         ends = tuple(n // k for n, k in zip(x.size, kernel, strict=True))
         whole = y
-        if (1, x.shape[1], *ends) != y.shape or first:
+        if (1, x.shape[1], *ends) != y.shape or not of_map:
             whole = r.between(y, (1, x.shape[1], *ends), y.name)
         if how == "sum":
-            r.node(Conv, [x], whole, **ones(x.shape[1], kernel), strides=kernel, clamp=y.limits)
+            fields = ones(x.shape[1], (kernel[0], kernel[1]))
+            r.node(Conv, [x], whole, **fields, strides=kernel, clamp=y.limits)
         else:
             r.node(Pool, [x], whole, how=how, kernel=kernel, strides=kernel, clamp=y.limits)
         if whole is not y:
             out = r.model.tensors[op.outputs[0]].shape
-            if first and len(out) == 4:  # as the model has it: its pixels lie along the channels
+            if (
+                not of_map and len(out) == 4
+            ):  # as the model has it: its pixels lie along the channels
                 middle = r.between(y, out, y.name)
                 r.node(Move, [whole], middle, how="reshape")
                 r.transposed(middle, TO_NCHW, y)
-            elif first:
+            elif not of_map:
                 r.node(Move, [whole], y, how="reshape")
             else:
                 r.reshaped(whole, y, out)

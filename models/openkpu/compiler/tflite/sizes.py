@@ -23,6 +23,7 @@ from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
 Ints = npt.NDArray[np.integer[Any]]
 Shape = tuple[int, ...]
 MOST = 4096  # elements of what is computed here
+MOST_FILLED = 1 << 20  # elements of one value
 INTEGERS = ("int32", "int64", "bool")
 SAME = 0  # of padding
 
@@ -57,6 +58,8 @@ def _closed(raw: RawTensor) -> RawTensor:
 def _values(op: RawOperator, tensors: list[RawTensor]) -> list[Ints] | None:
     """What an operator computes from known integers; None where it is none of those, or its result
     is no list of a few integers."""
+    if op.operator == "FILL":
+        return _filled_state(op, tensors)
     if op.operator not in VALUES or any(tensors[n].dtype not in INTEGERS for n in op.outputs):
         return None
     raws = [tensors[n] for n in op.inputs if n >= 0]
@@ -72,6 +75,19 @@ def _values(op: RawOperator, tensors: list[RawTensor]) -> list[Ints] | None:
     if len(found) != len(op.outputs) or sum(np.size(value) for value in found) > MOST:
         return None
     return found
+
+
+def _filled_state(op: RawOperator, tensors: list[RawTensor]) -> list[Any] | None:
+    """FILL: integers, or the state in which a recurrent layer begins."""
+    shape = _known(op, tensors, 0)
+    value = tensors[op.inputs[1]] if len(op.inputs) == 2 and op.inputs[1] >= 0 else None
+    if shape is None or value is None or value.data is None or value.fault:
+        return None
+    if value.values.size != 1:
+        return None
+    if min(shape, default=1) < 0 or math.prod(shape) > MOST_FILLED:
+        raise ValueError(f"{shape} numbers of one value")
+    return [np.full(shape, value.values.reshape(()))]
 
 
 def _more(o: Any) -> bool:
@@ -115,13 +131,6 @@ def _unpacked(o: Any, inputs: list[Ints]) -> list[Ints]:
     return list(np.moveaxis(inputs[0], o.Axis(), 0))
 
 
-def _filled(_o: Any, inputs: list[Ints]) -> Ints:
-    shape = [int(n) for n in inputs[0].reshape(-1)]
-    if math.prod(shape) > MOST:
-        raise ValueError(f"{math.prod(shape)} integers of one value")
-    return np.full(shape, inputs[1].reshape(()))
-
-
 def _divided(function: Callable[[Ints, Ints], Any]) -> Callable[[Any, list[Ints]], Any]:
     def value(_o: Any, inputs: list[Ints]) -> Any:
         if not inputs[1].all():
@@ -150,7 +159,6 @@ VALUES: dict[str, Callable[[Any, list[Ints]], Any]] = {
     "CAST": lambda _o, inputs: inputs[0],
     "RESHAPE": lambda _o, inputs: inputs[0].reshape([int(n) for n in inputs[1].reshape(-1)]),
     "EXPAND_DIMS": lambda _o, inputs: np.expand_dims(inputs[0], int(inputs[1].reshape(()))),
-    "FILL": _filled,
     "ADD": _of_two(np.add),
     "SUB": _of_two(np.subtract),
     "MUL": _of_two(np.multiply),
@@ -285,6 +293,22 @@ def _concatenated(op: RawOperator, tensors: list[RawTensor]) -> Shape:
     return tuple(found)
 
 
+def _packed(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape = _shape(op, tensors)
+    if op.options is None:
+        return ()
+    axis = op.options.Axis() % (len(shape) + 1)
+    return (*shape[:axis], len(op.inputs), *shape[axis:])
+
+
+def _gathered(op: RawOperator, tensors: list[RawTensor]) -> Shape:
+    shape, places = _shape(op, tensors), _shape(op, tensors, 1)
+    if op.options is None or not shape:
+        return ()
+    axis = op.options.Axis() % len(shape)
+    return (*shape[:axis], *places, *shape[axis + 1 :])
+
+
 def _product(op: RawOperator, tensors: list[RawTensor]) -> Shape:
     o, (a, b) = op.options, (_shape(op, tensors, i) for i in (0, 1))
     if o is None or min(len(a), len(b)) < 2:
@@ -328,6 +352,8 @@ SHAPES: dict[str, Callable[[RawOperator, list[RawTensor]], Shape]] = {
     "BATCH_TO_SPACE_ND": _together,
     "TRANSPOSE": _transposed,
     "CONCATENATION": _concatenated,
+    "PACK": _packed,
+    "GATHER": _gathered,
     "BATCH_MATMUL": _product,
     "MEAN": _reduced_shape,
     "SUM": _reduced_shape,
