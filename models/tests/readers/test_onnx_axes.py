@@ -54,6 +54,16 @@ def crossed(f: File, x: str) -> str:
     return f.node("Add", *(f.qdq(y, 0.0231, 1, np.int8) for y in ends))
 
 
+def beside(kind: str, *shape: int) -> Make:
+    """The operand and a constant."""
+    data = np.random.default_rng(5).integers(-127, 128, shape)
+
+    def make(f: File, x: str) -> str:
+        return f.node(kind, x, f.node("DequantizeLinear", f.put(data, np.int8), f.put(0.0123)))
+
+    return make
+
+
 CASES: dict[str, tuple[Shape, Make]] = {
     "mean of channels": (MAP, reduced("ReduceMean", 1)),
     "mean of lines": (MAP, reduced("ReduceMean", 2)),
@@ -83,6 +93,9 @@ CASES: dict[str, tuple[Shape, Make]] = {
     "a map less its channels' mean": (MAP, spread("Sub", 1)),
     "a map and its lines' mean": (MAP, spread("Add", 2)),
     "lines and columns": (MAP, crossed),
+    "a row and a constant of rows": ((1, 1, 8), beside("Add", 1, 12, 8)),
+    "a column of factors": ((1, 12, 8), beside("Mul", 12, 1)),
+    "a pixel and a constant map": ((1, 8, 1, 1), beside("Sub", 1, 8, 6, 4)),
 }
 STEP = 0.06
 

@@ -54,10 +54,10 @@ MOVES = ("reshape", "transpose", "concat", "slice", "pad", "take")
 # softmax and its logarithm logsoftmax (axis, beta), argmax and argmin (axis, keep, last), quantize,
 # dequantize, table; cast: an integer in another type; layernorm (axis, epsilon, gain, offset);
 # l2norm: divided by the length of the vectors along axis, at least epsilon; linear: lines and
-# columns between those of a map (lines, columns)
+# columns between those of a map (lines, columns); sqdiff: the square of the difference of two
 HOSTS = (
     *("softmax", "logsoftmax", "argmax", "argmin", "quantize", "dequantize", "table", "cast"),
-    *("layernorm", "l2norm", "linear"),
+    *("layernorm", "l2norm", "linear", "sqdiff"),
 )
 ALONG = ("softmax", "logsoftmax", "argmax", "argmin", "layernorm", "l2norm")  # those with an axis
 

@@ -135,6 +135,12 @@ def layernorm(node: Host, real: Array) -> Array:
     return found if node.offset is None else found + node.offset
 
 
+def squared(inputs: list[Tensor], x: list[Array]) -> Array:
+    """The square of a difference, float64."""
+    one, other = ((v - t.zero) * t.step for v, t in zip(x, inputs, strict=True))
+    return (one - other) ** 2
+
+
 REALS: dict[str, Callable[[Host, Array], Array]] = {
     "softmax": softmax,
     "logsoftmax": logsoftmax,
@@ -145,6 +151,19 @@ REALS: dict[str, Callable[[Host, Array], Array]] = {
 
 
 # ------------------------------------------------------------------------------ the check
+def check_squared(inputs: list[Tensor], y: Tensor) -> str | None:
+    """What is wrong with a Host "sqdiff"."""
+    for tensor in (*inputs, y):
+        if not tensor.quantised:
+            return f"{tensor.name!r} is {tensor.dtype} without a scale, expected int8 or uint8"
+    a, b = (t.shape for t in inputs)
+    try:
+        want = np.broadcast_shapes(a, b)
+    except ValueError:
+        return f"shapes {a} and {b} do not go together"
+    return None if y.shape == want else f"output {y.shape}, expected {want}"
+
+
 def check_linear(node: Host, x: Tensor, y: Tensor) -> str | None:
     """What is wrong with a Host "linear"."""
     if len(x.shape) != 4 or node.lines is None or node.columns is None:

@@ -208,6 +208,8 @@ def _move(node: Move, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
 
 
 def _host(node: Host, inputs: list[Tensor], y: Tensor, x: list[Array], rounding: str) -> Array:
+    if node.how == "sqdiff":
+        return quantised_values(rarer_rules.squared(inputs, x), y)
     (source,), values = inputs, x[0]
     if node.how in ("argmax", "argmin"):
         values = values if node.how == "argmax" else -values

@@ -2,8 +2,8 @@
 """Operands of an element-wise node that the device cannot spread over the other one.
 
 The device spreads maps: one pixel for each channel, or one channel for all (``lowering.spread``),
-and the other operand has the result's shape. Every other operand is written out in that shape, by
-the places of its elements.
+and the other operand is computed, too, and has the result's shape.  Every other operand is written
+out in that shape, by the places of its elements.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from openkpu.compiler.form.graph import Elementwise, Graph, Move, Node, Tensor
 
 
 def write_out(graph: Graph) -> None:
-    """Moves in front of element-wise nodes whose operands are no maps, or are both spread."""
+    """Moves in front of element-wise nodes whose operands are no maps, are both spread, or are
+    spread over a constant."""
     for node in [n for n in graph.nodes if isinstance(n, Elementwise)]:
         operands, (y,) = graph.of(node.inputs), graph.of(node.outputs)
-        small = [t.shape != y.shape for t in operands]
-        if any(t.data is not None for t in operands) or not any(small):
-            continue
-        if len(y.shape) == 4 and not all(small):
+        known = any(t.data is not None for t in operands)
+        small = [t.shape != y.shape and t.data is None for t in operands]
+        if not any(small) or (len(y.shape) == 4 and not all(small) and not known):
             continue
         made: list[Node] = []
         names = tuple(

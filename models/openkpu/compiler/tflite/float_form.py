@@ -21,7 +21,7 @@ from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
 from openkpu.compiler.tflite.normal import NORMALISATION, with_normalisations
 from openkpu.compiler.tflite.operators import options, pads_of, reduced_axes, window_of
-from openkpu.compiler.tflite.raw import RawModel, RawOperator
+from openkpu.compiler.tflite.raw import Normal, RawModel, RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
 
 
@@ -280,15 +280,36 @@ def l2_normalization(w: Writer, op: RawOperator) -> None:
     w.activated(op, made, options(w, op).FusedActivationFunction())
 
 
-def layer_normalization(w: Writer, op: RawOperator) -> None:
-    """What ``normal`` found; over channels, which are the last axis there."""
-    rank, normal = len(w.shape(op, 0)), op.normal
+def normalization(w: Writer, op: RawOperator) -> None:
+    """What ``normal`` found; over channels, which are the last axis there, or over groups."""
+    shape, normal = w.shape(op, 0), op.normal
     assert normal is not None, "a file has no such operator"
-    inputs = [w.model_order(w.input(op, 0), rank)]
-    inputs += [w.const(normal.gain, "gain"), w.const(normal.offset, "offset")]
-    made = w.emit("LayerNormalization", inputs, axis=-1, epsilon=normal.epsilon)
+    rank = len(shape)
+    x = w.model_order(w.input(op, 0), rank)
+    gain, offset = w.const(normal.gain, "gain"), w.const(normal.offset, "offset")
+    if normal.groups:
+        made = _of_groups(w, x, shape, normal)
+    else:
+        made = w.emit("LayerNormalization", [x, gain, offset], axis=-1, epsilon=normal.epsilon)
     made = w.emit("Transpose", [made], perm=TO_NCHW) if rank == 4 else made
     w.activated(op, made, options(w, op).FusedActivationFunction())
+
+
+def _of_groups(w: Writer, x: str, shape: tuple[int, ...], normal: Normal) -> str:
+    """Normalised groups of (1, pixels, groups, channels of a group), as PyTorch exports them."""
+    rank, count = len(shape), len(normal.gain)
+    order = [0, rank - 2, rank - 1, *range(1, rank - 2)]
+    x = w.emit("Transpose", [x], perm=order)
+    ends = [w.const(np.full(normal.groups, v, np.float32)) for v in (1, 0)]
+    inputs = [w.emit("Reshape", [x, w.whole(1, normal.groups, -1)]), *ends]
+    made = w.emit("InstanceNormalization", inputs, epsilon=normal.epsilon)
+    made = w.emit("Reshape", [made, w.whole(1, count, *shape[1:-2])])
+    for kind, data, none in (("Mul", normal.gain, 1), ("Add", normal.offset, 0)):
+        if (data != none).any():
+            numbers = w.const(data.reshape(count, *[1] * (rank - 3)), kind.lower())
+            made = w.emit(kind, [made, numbers])
+    made = w.emit("Reshape", [made, w.whole(*(shape[a] for a in order))])
+    return w.emit("Transpose", [made], perm=[order.index(a) for a in range(rank)])
 
 
 def softmax(w: Writer, op: RawOperator) -> None:
@@ -359,7 +380,7 @@ HANDLERS: dict[str, Handler] = {
     "RSQRT": rsqrt,
     "SQUARE": square,
     "SOFTMAX": softmax,
-    NORMALISATION: layer_normalization,
+    NORMALISATION: normalization,
     "LOG_SOFTMAX": log_softmax,
     "L2_NORMALIZATION": l2_normalization,
     "ARG_MAX": arg("ArgMax"),

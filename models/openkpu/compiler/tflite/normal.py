@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layer normalisations of float models, which Keras exports as a dozen operators.
+"""Normalisations of layers and groups of float models, which Keras exports as a dozen operators.
 
-With m the mean of x and v that of (x - m)^2 over the last axis, s = gain / sqrt(v + epsilon), Keras
-computes x * s + (offset - m * s).  ``with_normalisations`` puts one operator in their place, for
-the parts by themselves are not what the device, or bytes, can compute well.
+With m the mean of x and v that of (x - m)^2, s = gain / sqrt(v + epsilon), Keras computes
+x * s + (offset - m * s).  Means are over the last axis, or, of groups, over all axes but the batch
+and that of the groups, which is the last but one.  ``with_normalisations`` puts one operator in
+their place, for the parts by themselves are not what the device, or bytes, can compute well.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
 from openkpu.compiler.tflite.raw import Normal, RawModel, RawOperator, RawTensor
 
-NORMALISATION = "LAYER_NORMALIZATION"  # TFLite has none of this name
+NORMALISATION = "NORMALIZATION"  # TFLite has none of this name
 
 
 def with_normalisations(model: RawModel) -> RawModel:
-    """The model with one operator for each layer normalisation; other parts stay."""
+    """The model with one operator for each normalisation; other parts stay."""
     finder = _Finder(model)
     for op in model.operators:
         if op.operator == "MEAN":
@@ -32,7 +34,7 @@ def with_normalisations(model: RawModel) -> RawModel:
 
 
 class _Other(Exception):
-    """It is no layer normalisation."""
+    """It is no normalisation."""
 
 
 class _Finder:
@@ -59,16 +61,19 @@ class _Finder:
     ) -> tuple[list[RawOperator], RawOperator, RawOperator]:
         """(operators that go, the last one, which is replaced, and by what)."""
         x, m = mean.inputs[0], mean.outputs[0]
-        self._over_last(mean, x)
-        apart, minus = self._two(m, "SQUARED_DIFFERENCE", "NEG")
-        if {*apart.inputs} != {x, m}:
+        axes, shape = self._axes(mean, x), self.model.tensors[x].shape
+        rank = len(shape)
+        grouped = rank > 3 and axes == [*range(1, rank - 2), rank - 1]
+        if not grouped and axes != [rank - 1]:
             raise _Other
-        power = self._one(apart, "MEAN")
-        self._over_last(power, apart.outputs[0])
+        minus, between = self._apart(x, m)
+        power = self._one(between[-1], "MEAN")
+        if self._axes(power, between[-1].outputs[0]) != axes:
+            raise _Other
         more = self._one(power, "ADD")
         epsilon = self._constant(more, power.outputs[0])
         root = self._one(more, "RSQRT")
-        used = [mean, apart, minus, power, more, root]
+        used = [mean, *between, minus, power, more, root]
         factor, gain = root.outputs[0], None
         if len(self._read(factor)) == 1:
             scaled = self._one(root, "MUL")
@@ -88,9 +93,10 @@ class _Finder:
             raise _Other
         used += [one, two]
         self._inner(used)
-        size = self.model.tensors[x].shape[-1]
-        arrays = [self._spread(t, size, 1.0 - i) for i, t in enumerate((gain, offset))]
-        normal = Normal(arrays[0], arrays[1], float(epsilon.values.reshape(-1)[0]))
+        ends = shape[-2:] if grouped else shape[-1:]
+        arrays = [self._spread(t, ends, 1.0 - i) for i, t in enumerate((gain, offset))]
+        groups = ends[0] if grouped else 0
+        normal = Normal(arrays[0], arrays[1], float(epsilon.values.reshape(-1)[0]), groups)
         made = dataclasses.replace(last, operator=NORMALISATION, inputs=[x], normal=normal)
         return used, last, made
 
@@ -120,31 +126,49 @@ class _Finder:
             raise _Other
         return raw
 
-    def _over_last(self, op: RawOperator, x: int) -> None:
-        """Is it a mean of a tensor over its last axis, which stays?"""
+    def _apart(self, x: int, m: int) -> tuple[RawOperator, list[RawOperator]]:
+        """(what negates the mean, the one or two operators that make (x - m)^2)."""
+        try:
+            square, minus = self._two(m, "SQUARED_DIFFERENCE", "NEG")
+            if {*square.inputs} != {x, m}:
+                raise _Other
+            return minus, [square]
+        except _Other:
+            less, minus = self._two(m, "SUB", "NEG")
+            if [*less.inputs] != [x, m]:
+                raise
+            return minus, [less, self._one(less, "SQUARE")]
+
+    def _axes(self, op: RawOperator, x: int) -> list[int]:
+        """The axes of a mean of this tensor, which stay."""
         rank = len(self.model.tensors[x].shape)
         axes = self.model.tensors[op.inputs[1]] if len(op.inputs) == 2 else None
         if axes is None or axes.data is None or axes.dtype not in ("int32", "int64"):
             raise _Other
-        last = [int(a) for a in axes.values.reshape(-1)] in ([-1], [rank - 1])
-        if not last or op.inputs[0] != x or op.options is None or not op.options.KeepDims():
+        if op.inputs[0] != x or op.options is None or not op.options.KeepDims():
             raise _Other
+        return sorted({int(a) % max(rank, 1) for a in axes.values.reshape(-1)})
 
     def _inner(self, used: list[RawOperator]) -> None:
         """Does nothing else want what is between, and is no activation there?"""
         if {n for op in used for n in op.outputs} & {*self.model.outputs}:
             raise _Other
         for op in used:
-            if op.operator not in ("ADD", "MUL") or op.options is None:
+            if op.operator not in ("ADD", "MUL", "SUB") or op.options is None:
                 continue
             if op.options.FusedActivationFunction():
                 raise _Other
 
     @staticmethod
-    def _spread(raw: RawTensor | None, size: int, default: float) -> np.ndarray:
-        """Numbers of each of ``size`` channels."""
+    def _spread(raw: RawTensor | None, ends: tuple[int, ...], default: float) -> np.ndarray:
+        """Numbers of each channel, of all groups."""
         if raw is None:
-            return np.full(size, default, np.float32)
-        if raw.values.size not in (1, size) or (raw.shape and raw.shape[-1] != raw.values.size):
+            return np.full(math.prod(ends), default, np.float32)
+        front = len(raw.shape) - len(ends)
+        if math.prod(raw.shape[: max(front, 0)]) != 1:
             raise _Other
-        return np.broadcast_to(raw.values.reshape(-1), size).astype(np.float32)
+        values = raw.values.reshape(raw.shape[max(front, 0) :])
+        try:
+            return np.broadcast_to(values, ends).astype(np.float32).reshape(-1)
+        except ValueError:
+            raise _Other from None

@@ -310,6 +310,14 @@ def elementwise(how: str, fused: bool) -> Callable[[TfliteReader, RawOperator], 
     return handler
 
 
+def squared_difference(r: TfliteReader, op: RawOperator) -> None:
+    """SQUARED_DIFFERENCE: on the processor, for a difference of bytes has nine bits."""
+    inputs, y = [r.quantised(op, 0), r.quantised(op, 1)], r.quantised_output(op)
+    if len(y.shape) == 4:
+        inputs = [as_map(r, t, r.raw(op, i).shape) for i, t in enumerate(inputs)]
+    r.node(Host, inputs, y, how="sqdiff")
+
+
 def as_map(r: TfliteReader, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """An operand of rank 4, whatever it was: sizes of 1 in front, as numpy broadcasts."""
     if len(shape) == 4:
@@ -402,6 +410,7 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "ADD": elementwise("add", True),
     "SUB": elementwise("sub", True),
     "MUL": elementwise("mul", True),
+    "SQUARED_DIFFERENCE": squared_difference,
     "MAXIMUM": elementwise("max", False),
     "MINIMUM": elementwise("min", False),
     "RELU": relu(0, INF),

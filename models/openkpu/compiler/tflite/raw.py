@@ -42,11 +42,13 @@ class Spread:
 
 @dataclasses.dataclass(frozen=True)
 class Normal:
-    """Numbers of a layer normalisation over the last axis."""
+    """Numbers of a normalisation over the last axis, or over pixels and the channels of a group,
+    where the last axes are groups and channels."""
 
     gain: npt.NDArray[np.float32]  # (C,)
     offset: npt.NDArray[np.float32]  # (C,)
     epsilon: float
+    groups: int = 0  # none: over the last axis
 
 
 @dataclasses.dataclass
