@@ -21,6 +21,7 @@ from openkpu.compiler.errors import CompileError, RoomError
 from openkpu.compiler.form.check import check_graph
 from openkpu.compiler.form.graph import (
     LONGEST,
+    MOST_LINES,
     Conv,
     Dense,
     Elementwise,
@@ -37,7 +38,6 @@ from openkpu.compiler.lowering import costs, overlap, place, requant, turn
 from openkpu.compiler.lowering.device import Held, indices
 from openkpu.compiler.lowering.lower import (
     MOST,
-    MOST_LINES,
     Disordered,
     Report,
     State,

@@ -38,11 +38,11 @@ def gathered(axis: int, places: object) -> Make:
     return lambda f, x: f.node("Gather", x, f.put(places, np.int64), axis=axis)
 
 
-def spread(kind: str, *axes: int) -> Make:
+def spread(kind: str, *axes: int, of: str = "ReduceMean", step: float = 0.0231) -> Make:
     """The operand and its own mean over axes."""
 
     def make(f: File, x: str) -> str:
-        mean = f.qdq(f.node("ReduceMean", x, axes=[*axes], keepdims=1), 0.0231, 1, np.int8)
+        mean = f.qdq(f.node(of, x, axes=[*axes], keepdims=1), step, 1, np.int8)
         return f.node(kind, x, mean)
 
     return make
@@ -52,6 +52,16 @@ def crossed(f: File, x: str) -> str:
     """Lines by columns: both operands are spread."""
     ends = [f.node("ReduceMean", x, axes=[axis], keepdims=1) for axis in (2, 3)]
     return f.node("Add", *(f.qdq(y, 0.0231, 1, np.int8) for y in ends))
+
+
+def halves(kind: str) -> Make:
+    """Two parts of the operand, element by element."""
+
+    def make(f: File, x: str) -> str:
+        ends = [[f.put([n], np.int64) for n in (at, at + 2, 1)] for at in (0, 2)]
+        return f.node(kind, *(f.node("Slice", x, *e) for e in ends))
+
+    return make
 
 
 def beside(kind: str, *shape: int) -> Make:
@@ -93,8 +103,10 @@ CASES: dict[str, tuple[Shape, Make]] = {
     "a map less its channels' mean": (MAP, spread("Sub", 1)),
     "a map and its lines' mean": (MAP, spread("Add", 2)),
     "lines and columns": (MAP, crossed),
+    "rows divided by their greatest": (ROWS, spread("Div", 2, of="ReduceMax", step=0.05)),
     "a row and a constant of rows": ((1, 1, 8), beside("Add", 1, 12, 8)),
     "a column of factors": ((1, 12, 8), beside("Mul", 12, 1)),
+    "sums of 2,100 columns": ((1, 4, 2100), halves("Add")),
     "a pixel and a constant map": ((1, 8, 1, 1), beside("Sub", 1, 8, 6, 4)),
 }
 STEP = 0.06

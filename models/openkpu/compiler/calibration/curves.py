@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of one tensor, however many nodes an exporter writes for them.
+"""What stays float: functions of one tensor, however many nodes an exporter writes for them, and
+results that are joined for the caller alone.
 
 x * sigmoid(x), GELU with its Erf or its tanh, x * clip(x + 3, 0, 6) / 6: each number of the result
 is a function of one number of x, so of one byte, and becomes one table. What lies inside stays
 float: a quantisation there would cost precision and a layer.
+
+Detectors join scores and boxes in pixels.  Bytes of one scale would lose the scores, so where the
+ranges of the parts are far apart, the concatenation and the moves behind it stay float: the host
+joins numbers, each of its own scale.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from openkpu.compiler.calibration.net import Net
 
@@ -27,6 +34,8 @@ BINARY = frozenset(
 )
 CHOICE = "Where"
 LIMITS = frozenset(("Clip", "Relu"))
+TAIL = frozenset(("Concat", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+APART = 2.0  # of the widest range by the narrowest one: one bit of eight
 
 
 def inside(net: Net) -> dict[str, str]:
@@ -86,3 +95,31 @@ def _root(net: Net, node: Any, roots: dict[str, str]) -> str | None:
 
 def _of(net: Net, name: str, roots: dict[str, str]) -> str | None:
     return roots.get(name, name if name in net.floats else None)
+
+
+def float_tail(net: Net, ranges: Any) -> set[str]:
+    """Names of nodes at the end that stay float."""
+    tail: set[str] = set()
+    for node in reversed(net.nodes):
+        readers = [r for name in node.output for r in net.readers(name)]
+        if node.op_type in TAIL and all(r.name in tail for r in readers):
+            tail.add(node.name)
+    found: set[str] = set()
+    for node in net.nodes:
+        if node.name not in tail:
+            continue
+        behind = any(maker.name in found for maker in map(net.maker, node.input) if maker)
+        if behind or (node.op_type == "Concat" and _apart(node, ranges)):
+            found.add(node.name)
+    return found
+
+
+def _apart(node: Any, ranges: Any) -> bool:
+    """Are the ranges of the parts so different that one scale loses a bit of some?"""
+    spans = []
+    for name in node.input:
+        if name not in ranges.data:
+            return False
+        low, high = (np.asarray(end) for end in (ranges[name].lowest, ranges[name].highest))
+        spans.append(max(float(high.max()), 0.0) - min(float(low.min()), 0.0))
+    return max(spans) > APART * min(spans)

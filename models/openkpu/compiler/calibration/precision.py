@@ -21,6 +21,7 @@ from openkpu.compiler.calibration import samples
 from openkpu.compiler.calibration.calibrate import Calibrated
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.calibration.runner import FloatRunner
+from openkpu.compiler.calibration.scales import MOST_BIAS
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Conv, Dense, Graph, Host, Move, Node, Table, Tensor
 from openkpu.words import option
@@ -237,6 +238,7 @@ def _other(net: Net, node: Node) -> Node | None:
     most = 32767 if node.weight_bits == 8 else 127
     peaks = np.abs(whole).reshape(len(whole), -1).max(axis=1)
     scale = np.where(peaks > 0, peaks / most, node.w_scale)
+    scale = np.maximum(scale, np.abs(node.bias * node.w_scale) / MOST_BIAS)  # a bias has 32 bits
     spread = (-1, *[1] * (node.weights.ndim - 1))
     steps = np.rint(whole / scale.reshape(spread)).astype(np.int64)
     bias = np.rint(node.bias * node.w_scale / scale).astype(np.int64)

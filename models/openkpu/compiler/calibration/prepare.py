@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.calibration import affine, curves, sound
+from openkpu.compiler.calibration import affine, curves, sound, spelled
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.onnx import file
 from openkpu.compiler.onnx.float_form import HANDLERS
-from openkpu.compiler.onnx.shared import padded_ends
 
 # The first moves the turn of an input of (N, H, W, C) to where no reader sees what it is; the
 # second makes a Gather, which the file does not have, of slices and a concatenation.
@@ -71,9 +70,11 @@ def prepared(
             what = f"output {value.name!r} is an input or a constant, expected a node's result"
             raise CompileError(what, where=name)
     _fixed(model, {v.name: v.shape for v in parsed.inputs})
-    _spelled_pads(model)
-    _spelled_groups(model)
+    spelled.spell_pads(model)
+    spelled.spell_groups(model)
     net = Net(_optimised(_newer(model, name), name))
+    spelled.spell_sums(net)
+    spelled.join_normalisations(net)
     affine.fold(net)
     sound.check_net(net, name)
     made = {tensor for node in net.nodes for tensor in node.output}
@@ -122,91 +123,6 @@ def _fixed(model: Any, shapes: dict[str, tuple[int, ...]]) -> None:
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
     del model.graph.value_info[:]
-
-
-def _spelled_pads(model: Any) -> None:
-    """SAME of a dilated convolution as numbers: ONNX Runtime has it for others alone."""
-    import onnx
-    from onnx import helper
-
-    nodes = [n for n in model.graph.node if n.op_type == "Conv"]
-    fields = [{a.name: helper.get_attribute_value(a) for a in n.attribute} for n in nodes]
-    found = [
-        (node, its)
-        for node, its in zip(nodes, fields, strict=True)
-        if max(its.get("dilations", [1])) > 1 and its.get("auto_pad", b"").startswith(b"SAME_")
-    ]
-    if not found:
-        return
-    graph = onnx.shape_inference.infer_shapes(model).graph
-    values = (*graph.input, *graph.value_info)
-    sizes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
-    sizes |= {t.name: list(t.dims) for t in graph.initializer}
-    for node, its in found:
-        x, w = (sizes.get(tensor, [])[2:] for tensor in node.input[:2])
-        steps = its.get("strides", [1] * len(x))
-        if not x or not all(x) or not len(x) == len(w) == len(steps) == len(its["dilations"]):
-            continue  # ONNX Runtime says what it is that it cannot run
-        ends = [
-            padded_ends(*axis, its["auto_pad"].decode())
-            for axis in zip(x, w, steps, its["dilations"], strict=True)
-        ]
-        del node.attribute[[a.name for a in node.attribute].index("auto_pad")]
-        pads = [first for first, _ in ends] + [last for _, last in ends]
-        node.attribute.append(helper.make_attribute("pads", pads))
-
-
-def _spelled_groups(model: Any) -> None:
-    """GroupNormalization as PyTorch spells it: ONNX Runtime has no kernel for it, and the function
-    that it calls instead has operators that nothing here reads."""
-    import onnx
-    from onnx import helper, numpy_helper
-
-    nodes = list(model.graph.node)
-    if not any(node.op_type == "GroupNormalization" for node in nodes):
-        return
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    values = (*inferred.input, *inferred.value_info, *inferred.output)
-    sizes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in values}
-    sizes |= {t.name: list(t.dims) for t in inferred.initializer}
-
-    def spelled(node: Any) -> list[Any]:
-        x, scale, bias = node.input
-        shape = sizes.get(x, [])
-        fields = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        groups = fields.get("num_groups", 0)
-        if len(shape) < 3 or groups < 1 or not shape[1] or shape[1] % groups:
-            return [node]  # ONNX Runtime says what is wrong with it
-        name = node.output[0]
-
-        def constant(what: str, data: npt.NDArray) -> str:
-            model.graph.initializer.append(numpy_helper.from_array(data, f"{name}/{what}"))
-            return f"{name}/{what}"
-
-        def made(kind: str, *inputs: str, **more: Any) -> Any:
-            output = f"{name}/{len(found)}" if more.pop("inner", True) else name
-            found.append(helper.make_node(kind, inputs, [output], f"{node.name}{output}", **more))
-            return output
-
-        found: list[Any] = []
-        flat = constant("flat", np.array([shape[0], groups, -1]))
-        ones, zeros = (constant(f"all{v:g}", np.full(groups, v, np.float32)) for v in (1.0, 0.0))
-        normal = made(
-            "InstanceNormalization",
-            made("Reshape", x, flat),
-            ones,
-            zeros,
-            epsilon=fields.get("epsilon", 1e-5),
-        )
-        normal = made("Reshape", normal, constant("shape", np.array(shape)))
-        a_channel = constant("channels", np.array([shape[1], *[1] * (len(shape) - 2)]))
-        scale, bias = (made("Reshape", v, a_channel) for v in (scale, bias))
-        made("Add", made("Mul", normal, scale), bias, inner=False)
-        return found
-
-    del model.graph.node[:]
-    for node in nodes:
-        model.graph.node.extend(spelled(node) if node.op_type == "GroupNormalization" else [node])
 
 
 def _newer(model: Any, name: str) -> Any:

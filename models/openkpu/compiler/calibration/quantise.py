@@ -2,7 +2,8 @@
 """A float network in the QDQ form, by ONNX Runtime's calibrators and its ``quantize_static``.
 
 What is the device's own: scales that it computes with exactly (``scales``); functions of one tensor
-stay float inside (``curves``), so that each becomes one table; a softmax at the end is float.
+stay float inside (``curves``), so that each becomes one table; a softmax at the end is float, and
+so are results of other ranges that are joined there (``curves``).
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Ranged:
     ranges: Any  # ``TensorsData`` of ONNX Runtime
     method: str
     name: str
+    tail: Collection[str] = ()  # nodes at the end that stay float (``curves``)
 
 
 def quantised_net(
@@ -81,9 +83,11 @@ def ranged_net(net: Net, samples: Sequence[Feeds], method: str, name: str) -> Ra
     with tempfile.TemporaryDirectory() as place, _quiet(), _refused(name):
         onnx.save_model(net.done(), Path(place) / "float.onnx")
         ranges = _ranges(Path(place), _kinds(net), samples, method)
+    tail = curves.float_tail(net, ranges)
+    inner |= {t for n in net.nodes if n.name in tail for t in n.output}
     for tensor in inner & set(ranges.data):
         del ranges.data[tensor]  # stays float
-    return Ranged(net, within, ranges, method, name)
+    return Ranged(net, within, ranges, method, name, tail)
 
 
 def quantised_ranges(found: Ranged, wide: Collection[str] = ()) -> bytes:
@@ -95,7 +99,7 @@ def quantised_ranges(found: Ranged, wide: Collection[str] = ()) -> bytes:
     extra: dict[str, Any] = {
         "ForceQuantizeNoInputCheck": True,
         "OpTypesToExcludeOutputQuantization": FLOAT_RESULTS,
-        "TensorQuantOverrides": scales.chosen_scales(net, found.ranges, within, wide),
+        "TensorQuantOverrides": scales.chosen_scales(net, found.ranges, within, wide, found.tail),
     }
     with tempfile.TemporaryDirectory() as place, _quiet():
         folder = Path(place)
@@ -111,7 +115,7 @@ def quantised_ranges(found: Ranged, wide: Collection[str] = ()) -> bytes:
                 per_channel=True,
                 activation_type=quantization.QuantType.QInt8,
                 weight_type=quantization.QuantType.QInt8,
-                nodes_to_exclude=sorted(within),
+                nodes_to_exclude=sorted({*within, *found.tail}),
                 calibrate_method=getattr(quantization.CalibrationMethod, KINDS[found.method]),
                 extra_options=extra,
                 calibration_cache_path=str(folder / "ranges.json"),

@@ -69,15 +69,19 @@ class Families:
 
 
 def chosen_scales(
-    net: Net, ranges: Any, within: Mapping[str, str], wide: Collection[str] = ()
+    net: Net,
+    ranges: Any,
+    within: Mapping[str, str],
+    wide: Collection[str] = (),
+    tail: Collection[str] = (),
 ) -> dict[str, Any]:
     """``TensorQuantOverrides`` of all tensors and weights.
 
-    ``within``: nodes that stay float; ``wide``: those with weights of 16 bits.
+    ``within``, ``tail``: nodes that stay float; ``wide``: those with weights of 16 bits.
     """
     families = Families({})
     for node in net.nodes:
-        if node.op_type in SAME:
+        if node.op_type in SAME and node.name not in tail:
             parts = node.input if node.op_type == "Concat" else node.input[:1]
             ends = [n for n in (*parts, *node.output) if n in net.floats]
             for one in ends[1:]:

@@ -22,6 +22,7 @@ from openkpu.compiler.form.graph import (
     INTEGERS,
     LAYOUTS,
     MOVES,
+    OF_TWO,
     POOLS,
     QUANTISED,
     Conv,
@@ -125,7 +126,7 @@ def _node(graph: Graph, node: Node) -> str | None:
         Elementwise: (2, _elementwise),
         Table: (1, _table),
         Move: (None, _move),
-        Host: (2 if isinstance(node, Host) and node.how == "sqdiff" else 1, _host),
+        Host: (2 if isinstance(node, Host) and node.how in OF_TWO else 1, _host),
         **rarer_rules.CHECKS,
     }
     if type(node) not in rules:
@@ -297,8 +298,8 @@ def _host(node: Host, inputs: list[Tensor], output: Tensor) -> str | None:
         return f"{x.dtype} to {output.dtype}, expected int8 or uint8 to float32"
     if node.how == "cast" and (x.dtype not in INTEGERS or output.dtype in QUANTISED):
         return f"{x.dtype} to {output.dtype}, expected int32 or int64 to another or float32"
-    if node.how == "sqdiff":
-        return rarer_rules.check_squared(inputs, output)
+    if node.how in OF_TWO:
+        return rarer_rules.check_two(inputs, output)
     if node.how == "linear":
         return rarer_rules.check_linear(node, x, output)
     if node.how in ALONG and not 0 <= node.axis < len(x.shape):

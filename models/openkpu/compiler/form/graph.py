@@ -47,6 +47,7 @@ INTEGERS = ("int32", "int64")  # places, of argmax
 DTYPES = (*QUANTISED, *INTEGERS, "float32", "bool")
 LAYOUTS = ("", "NHWC", "NCHW")
 LONGEST = 960  # pixels of a line of the device
+MOST_LINES = 512  # of a map of the device
 RANGE = {"int8": (-128, 127), "uint8": (0, 255)}
 POOLS = ("max", "average")
 ELEMENTWISE = ("add", "sub", "mul", "max", "min")
@@ -54,10 +55,12 @@ MOVES = ("reshape", "transpose", "concat", "slice", "pad", "take")
 # softmax and its logarithm logsoftmax (axis, beta), argmax and argmin (axis, keep, last), quantize,
 # dequantize, table; cast: an integer in another type; layernorm (axis, epsilon, gain, offset);
 # l2norm: divided by the length of the vectors along axis, at least epsilon; linear: lines and
-# columns between those of a map (lines, columns); sqdiff: the square of the difference of two
+# columns between those of a map (lines, columns); of two tensors sqdiff, the square of their
+# difference, and quotient
+OF_TWO = ("sqdiff", "quotient")
 HOSTS = (
     *("softmax", "logsoftmax", "argmax", "argmin", "quantize", "dequantize", "table", "cast"),
-    *("layernorm", "l2norm", "linear", "sqdiff"),
+    *("layernorm", "l2norm", "linear", *OF_TWO),
 )
 ALONG = ("softmax", "logsoftmax", "argmax", "argmin", "layernorm", "l2norm")  # those with an axis
 

@@ -135,10 +135,13 @@ def layernorm(node: Host, real: Array) -> Array:
     return found if node.offset is None else found + node.offset
 
 
-def squared(inputs: list[Tensor], x: list[Array]) -> Array:
-    """The square of a difference, float64."""
+def of_two(node: Host, inputs: list[Tensor], x: list[Array]) -> Array:
+    """The square of a difference, or a quotient, float64; 0 / 0 is 0, other n / 0 infinite."""
     one, other = ((v - t.zero) * t.step for v, t in zip(x, inputs, strict=True))
-    return (one - other) ** 2
+    if node.how == "sqdiff":
+        return (one - other) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(one / other, posinf=np.inf, neginf=-np.inf)
 
 
 REALS: dict[str, Callable[[Host, Array], Array]] = {
@@ -151,8 +154,8 @@ REALS: dict[str, Callable[[Host, Array], Array]] = {
 
 
 # ------------------------------------------------------------------------------ the check
-def check_squared(inputs: list[Tensor], y: Tensor) -> str | None:
-    """What is wrong with a Host "sqdiff"."""
+def check_two(inputs: list[Tensor], y: Tensor) -> str | None:
+    """What is wrong with a Host of two tensors."""
     for tensor in (*inputs, y):
         if not tensor.quantised:
             return f"{tensor.name!r} is {tensor.dtype} without a scale, expected int8 or uint8"

@@ -21,6 +21,7 @@ from openkpu.compiler.form import rarer_rules
 from openkpu.compiler.form import rounding as two
 from openkpu.compiler.form.exact import ROOM, half_up, nearest_even, scaled_once
 from openkpu.compiler.form.graph import (
+    OF_TWO,
     Conv,
     Dense,
     Elementwise,
@@ -208,8 +209,8 @@ def _move(node: Move, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
 
 
 def _host(node: Host, inputs: list[Tensor], y: Tensor, x: list[Array], rounding: str) -> Array:
-    if node.how == "sqdiff":
-        return quantised_values(rarer_rules.squared(inputs, x), y)
+    if node.how in OF_TWO:
+        return quantised_values(rarer_rules.of_two(node, inputs, x), y)
     (source,), values = inputs, x[0]
     if node.how in ("argmax", "argmin"):
         values = values if node.how == "argmax" else -values

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.pooling import POOL_STRIDE
-from openkpu.compiler.form.graph import Graph, Node, Tensor
+from openkpu.compiler.form.graph import LONGEST, MOST_LINES, Graph, Node, Tensor
 from openkpu.compiler.lowering import requant
 from openkpu.compiler.lowering.device import Held, Place, Spec
 from openkpu.configs import Config
@@ -25,7 +25,6 @@ from openkpu.layer.argument import LayerArg, LayerError
 from openkpu.layer.layout import Layout
 from openkpu.layer.pool_layer import pool_layer
 
-MOST_LINES = 512
 MOST = 1024  # channels of a layer, but for the input of a 1x1 convolution
 
 
@@ -86,7 +85,7 @@ class State:
         except ValueError as error:
             raise Unable(str(error)) from None
         if layout.row_len > 15 or shape[0] > 9216 or shape[1] > MOST_LINES:
-            sizes = f"960 pixels, {MOST_LINES} lines and 9216 channels"
+            sizes = f"{LONGEST} pixels, {MOST_LINES} lines and 9216 channels"
             raise Unable(f"a map {shape}, the device has up to {sizes}")
         self.buffers += 1
         return Place(self.buffers - 1, 0, shape)

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from openkpu.compiler.form.functions import Number
-from openkpu.compiler.form.graph import Elementwise, Tensor
+from openkpu.compiler.form.graph import Elementwise, Host, Table, Tensor
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves
 from openkpu.compiler.onnx.file import RawNode
@@ -91,6 +91,8 @@ def binary(how: str) -> Handler:
             r.put(node, waits)
         elif (made := _each(r, node, how, a, b)) is not None:
             r.put(node, made)
+        elif how == "div" and not any(isinstance(v, (Const, Weights)) for v in (a, b)):
+            _quotient(r, node)
         elif how in ("div", "pow"):
             raise r.refuse(
                 "two results of the inputs, or a constant of several numbers, expected one number"
@@ -100,6 +102,27 @@ def binary(how: str) -> Handler:
             _elementwise(r, node, how)
 
     return handler
+
+
+def _quotient(r: OnnxReader, node: RawNode) -> None:
+    """Of two computed tensors, on the processor."""
+    operands = [r.operand(node, i) for i in (0, 1)]
+    try:
+        shape = np.broadcast_shapes(*(t.shape for t in operands))
+    except ValueError:
+        shapes = [t.shape for t in operands]
+        raise r.refuse(f"shapes {shapes[0]} and {shapes[1]} do not go together") from None
+
+    def make(y: Tensor, clamp: Clamp) -> None:
+        at, r.at = r.at, node
+        middle = y if clamp == y.limits else r.between(y, shape, y.name)
+        r.emit(Host, operands, middle, how="quotient")
+        if middle is not y:
+            table = np.clip(np.arange(y.limits[0], y.limits[1] + 1), *clamp)
+            r.emit(Table, [middle], y, table=table, function="clamp")
+        r.at = at
+
+    r.put(node, Pending(shape, make))
 
 
 def _of_one(

@@ -156,7 +156,7 @@ def concat(r: OnnxReader, node: RawNode) -> None:
     if count < 3 or count % 3:
         raise r.refuse(f"{len(node.inputs)} inputs, expected two and three for each part")
     tensors = [bytes_at(r, node, at) for at in range(2, len(node.inputs), 3)]
-    y = result(r, node, joined_shape(r, tensors, axis), 0, tensors[0])
+    y = result(r, node, joined_shape(r, [t.shape for t in tensors], axis), 0, tensors[0])
     join(r, tensors, axis, y)
 
 

@@ -32,7 +32,7 @@ def moved_value(
             make=_behind(r, value, shape, label, fields),
             biased=None,
             scaled=None,
-            floats=None,
+            floats=_real_behind(r, value, label, fields) if value.floats else None,
         )
     if isinstance(value, (Const, Weights)):
         raise r.refuse("moves a constant, expected a result of the inputs")
@@ -51,6 +51,22 @@ def _behind(
     def make(y: Tensor, clamp: Clamp) -> None:
         middle = r.between(y, value.shape, label)
         value.make(middle, clamp)
+        at, r.at = r.at, node
+        r.emit(Move, [middle], y, **fields)
+        r.at = at
+
+    return make
+
+
+def _real_behind(
+    r: OnnxReader, value: Pending, label: str, fields: dict[str, Any]
+) -> Callable[[Tensor], None]:
+    """Numbers of the host are moved as they are."""
+    node = r.at
+
+    def make(y: Tensor) -> None:
+        middle = r.tensor(label, "float32", value.shape)
+        r.real(value, middle)
         at, r.at = r.at, node
         r.emit(Move, [middle], y, **fields)
         r.at = at
@@ -171,9 +187,8 @@ def _axis(r: OnnxReader, axis: int, rank: int) -> int:
     return axis % rank
 
 
-def joined_shape(r: OnnxReader, tensors: list[Tensor], axis: int) -> tuple[int, ...]:
+def joined_shape(r: OnnxReader, shapes: list[tuple[int, ...]], axis: int) -> tuple[int, ...]:
     """The shape of tensors along an axis."""
-    shapes = [t.shape for t in tensors]
     axis = _axis(r, axis, len(shapes[0]))
     rest = {(*s[:axis], *s[axis + 1 :]) for s in shapes}
     if len(rest) > 1 or len({len(s) for s in shapes}) > 1:
@@ -194,15 +209,25 @@ def join(r: OnnxReader, tensors: list[Tensor], axis: int, y: Tensor) -> None:
     r.emit(Move, parts, y, how="concat", axis=axis % len(y.shape))
 
 
+def _empty(value: Value | None) -> bool:
+    """A constant without elements, which adds nothing."""
+    return isinstance(value, Const) and not value.data.size
+
+
 def concat(r: OnnxReader, node: RawNode) -> None:
     axis = r.attributes(node, axis=0)["axis"]
+    inputs = [n for n in node.inputs if not _empty(r.values.get(n))]
+    node = dataclasses.replace(node, inputs=inputs)
     values = [r.value(node, i) for i in range(len(node.inputs))]
     as_bytes = all(isinstance(v, Bytes) for v in values)
     if as_bytes:
         tensors = [v.tensor for v in values if isinstance(v, Bytes)]
+    elif any(isinstance(v, Pending) or (isinstance(v, Curve) and v.values) for v in values):
+        r.put(node, _real_concat(r, node, values, axis))
+        return
     else:
         tensors = [r.operand(node, i) for i in range(len(node.inputs))]
-    first, shape = tensors[0], joined_shape(r, tensors, axis)
+    first, shape = tensors[0], joined_shape(r, [t.shape for t in tensors], axis)
     if first.scale is not None and all(t.same_numbers(first) for t in tensors):
         y = r.between(first, shape, node.outputs[0])
         join(r, tensors, axis, y)
@@ -222,7 +247,39 @@ def concat(r: OnnxReader, node: RawNode) -> None:
             r.emit(Table, [middle], y, table=table, function="clamp")
         r.at = at
 
-    r.put(node, Pending(shape, make))
+    real = None
+    if not as_bytes:
+        real = _real_concat(r, node, values, axis).floats
+    r.put(node, Pending(shape, make, floats=real))
+
+
+def _real_concat(r: OnnxReader, node: RawNode, values: list[Value], axis: int) -> Pending:
+    """Numbers of the host behind each other, as they are behind the last quantisation."""
+    parts: list[Curve | Pending] = []
+    for i, value in enumerate(values):
+        if not isinstance(value, (Curve, Pending)) or (
+            isinstance(value, Pending) and not value.floats
+        ):
+            r.operand(node, i)  # says what is expected
+            raise r.refuse(f"its input {node.inputs[i]!r} is a constant, expected a float result")
+        parts.append(value)
+    shape = joined_shape(r, [v.shape for v in parts], axis)
+
+    def make(_y: Tensor, _clamp: Clamp) -> None:
+        at, r.at = r.at, node
+        error = r.refuse("of results that are float, expected QuantizeLinear behind each")
+        r.at = at
+        raise error
+
+    def real(y: Tensor) -> None:
+        at, r.at = r.at, node
+        made = [r.tensor(f"{node.outputs[0]}/part", "float32", v.shape) for v in parts]
+        for value, part in zip(parts, made, strict=True):
+            r.real(value, part)
+        r.emit(Move, made, y, how="concat", axis=axis % len(shape))
+        r.at = at
+
+    return Pending(shape, make, floats=real)
 
 
 def split(r: OnnxReader, node: RawNode) -> None:

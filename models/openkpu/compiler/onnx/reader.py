@@ -410,19 +410,21 @@ class OnnxReader:
         self.at = self._maker(name)
         if name in self.graph.tensors:  # bytes that move where the model moves floats
             rename(self.graph, self.graph.tensors[name], self.graph.fresh(name))
-        if isinstance(value, Curve) and value.values is None:
-            made = self.tensor(name, "float32", value.shape)
+        if isinstance(value, Pending) and not value.floats:
+            raise self.refuse(f"output {name!r} is float, expected QuantizeLinear behind it")
+        made = self.tensor(name, "float32", value.shape)
+        self.real(value, made)
+        return made
+
+    def real(self, value: Curve | Pending, made: Tensor) -> None:
+        """``made`` as the numbers themselves, in float32: a node of the host."""
+        if isinstance(value, Pending):
+            assert value.floats is not None, "the caller asks"
+            value.floats(made)
+        elif value.values is None:
             self.emit(Host, [value.source], made, how="dequantize")
-            return made
-        if isinstance(value, Curve):  # a function of the last bytes, in float
+        else:  # a function of the last bytes
             reals = np.array([float(v) for v in value.reals()], np.float32)
             if np.isnan(reals).any():
                 raise self.refuse(f"{value.words} has no value for some bytes")
-            made = self.tensor(name, "float32", value.shape)
             self.emit(Host, [value.source], made, how="table", table=reals)
-            return made
-        if isinstance(value, Pending) and value.floats:
-            made = self.tensor(name, "float32", value.shape)
-            value.floats(made)
-            return made
-        raise self.refuse(f"output {name!r} is float, expected QuantizeLinear behind it")

@@ -9,7 +9,8 @@ a clamp of its own.  ``straighten``: a reshape or transposition without effect p
 the input's phases as channels; the host writes the pixels in that order anyway.
 ``lying`` has the pass that lays signals and tall maps down, ``transposed`` that of transposed
 convolutions, ``padded`` that of sums with a map that is padded with channels, ``broadcast`` that of
-operands that are spread, ``constants`` that of nodes of constants.
+operands that are spread, ``constants`` that of nodes of constants,
+``folding`` that of maps with long lines.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from openkpu.compiler.form.graph import (
 )
 from openkpu.compiler.passes.broadcast import write_out
 from openkpu.compiler.passes.constants import fold_constants
+from openkpu.compiler.passes.folding import fold_wide
 from openkpu.compiler.passes.lying import SWAP, has_tall, lay_down
 from openkpu.compiler.passes.padded import split_padded
 from openkpu.compiler.passes.transposed import phases
@@ -211,7 +213,7 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
     graph.nodes[at : at + 1] = [*moves, made]
 
 
-FIRST = (fold_constants, phases, write_out, take_evenly, fold_pads, fuse_clamps)
+FIRST = (fold_constants, phases, write_out, take_evenly, fold_pads, fuse_clamps, fold_wide)
 LAST = (straighten, split_padded, space_to_depth, drop_unused)
 
 

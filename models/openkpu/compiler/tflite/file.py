@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
+from openkpu.compiler.tflite.raw import CONTROL, STATE, RawModel, RawOperator, RawTensor
 from openkpu.compiler.tflite.sizes import sized
 from openkpu.compiler.tflite.spread import without_batches
 from openkpu.terminal import printable
@@ -128,7 +128,8 @@ def _model(data: bytes, name: str) -> RawModel:
         not 0 <= n < len(tensors) for n in (*ends, *made, *outputs)
     ):
         raise ValueError("a tensor that is not there")
-    if without := [op.operator for op in operators if not op.outputs]:
+    plain = [op for op in operators if op.operator not in (*CONTROL, *STATE)]
+    if without := [op.operator for op in plain if not op.outputs]:
         raise ValueError(f"{without[0]} without an output")
     return RawModel(tensors, operators, ends, outputs)
 

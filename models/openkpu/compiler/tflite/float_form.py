@@ -21,7 +21,7 @@ from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
 from openkpu.compiler.tflite.normal import NORMALISATION, with_normalisations
 from openkpu.compiler.tflite.operators import options, pads_of, reduced_axes, window_of
-from openkpu.compiler.tflite.raw import Normal, RawModel, RawOperator
+from openkpu.compiler.tflite.raw import Normal, RawModel, RawOperator, unknown_operator
 from openkpu.compiler.tflite.reader import TO_NCHW
 
 
@@ -47,9 +47,7 @@ def write_float_onnx(model: RawModel, name: str) -> bytes:
         writer.op = op
         handler = HANDLERS.get(op.operator)
         if handler is None:
-            raise writer.refuse(
-                "no such operator here; docs/compiler.md has the table of operators"
-            )
+            raise writer.refuse(unknown_operator(op.operator))
         try:
             handler(writer, op)
         except CompileError as error:

@@ -9,6 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+CONTROL = ("IF", "WHILE", "CALL")
+STATE = ("CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
+
+
+def unknown_operator(name: str) -> str:
+    """Why no reader has an operator."""
+    if name.startswith("CUSTOM"):
+        return "a custom operator, expected one of TFLite's own"
+    what = "control flow" if name in CONTROL else "no such operator here"
+    if name in STATE:
+        what = "state that is kept from inference to inference, expected a model without"
+    return f"{what}; docs/compiler.md has the table of operators"
+
 
 @dataclasses.dataclass
 class RawTensor:

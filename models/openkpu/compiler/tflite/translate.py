@@ -13,11 +13,9 @@ from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.tflite import islands
 from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.operators import HANDLERS
-from openkpu.compiler.tflite.raw import RawModel
+from openkpu.compiler.tflite.raw import RawModel, unknown_operator
 from openkpu.compiler.tflite.reader import TfliteReader
 from openkpu.compiler.tflite.spread import APART, TOGETHER
-
-CONTROL = ("IF", "WHILE", "CALL", "CALL_ONCE")
 
 
 def read_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> Graph:
@@ -32,12 +30,11 @@ def read_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> G
             islands.table_node(reader, op)
             continue
         if op.operator not in HANDLERS:
-            if op.operator.startswith("CUSTOM"):
-                raise reader.refuse("a custom operator, expected one of TFLite's own")
-            what = "control flow" if op.operator in CONTROL else "no such operator here"
             if op.operator == APART:
-                what = f"expected a convolution of stride 1 and {TOGETHER} alone behind it"
-            raise reader.refuse(f"{what}; docs/compiler.md has the table of operators")
+                raise reader.refuse(
+                    f"expected a convolution of stride 1, {TOGETHER} alone behind it"
+                )
+            raise reader.refuse(unknown_operator(op.operator))
         try:
             HANDLERS[op.operator](reader, op)
         except CompileError as error:

@@ -67,7 +67,7 @@ def lower_elementwise_node(state: State, node: Elementwise) -> None:
         raise Disordered(names[1 if plain else 0], "its two operands lie in different orders")
     if b.place.buffer in state.fresh and names[0] != names[1]:  # a layer brings its first map only
         if a.place.buffer in state.fresh:
-            state.copy(node, a.place, a.place)
+            state.bring(node, a.place)
         names.reverse()
         a, b = b, a
     _two(state, node, names, a, b)
@@ -306,7 +306,7 @@ def _product(
     if zb > za:
         for held in maps:  # a layer brings its first map only
             if held.place.buffer in state.fresh:
-                state.copy(node, held.place, held.place)
+                state.bring(node, held.place)
         if constant is not None:
             constant = _brought(state, node, maps[0], constant)
         maps, (za, zb) = (maps[1], maps[0]), (zb, za)
@@ -393,7 +393,7 @@ def _constant(state: State, node: Elementwise, which: int) -> None:
     stored_map = stored_map.reshape(held.place.shape)
     place = state.new(held.place.shape)
     if held.place.buffer in state.fresh:
-        state.copy(node, held.place, held.place)
+        state.bring(node, held.place)
     span = int(bytes_.min()), int(bytes_.max())
     other = Held(place, held.where, constant.zero + offset(constant), span)
     if node.how == "mul":

@@ -81,7 +81,7 @@ def _ready(state: State, node: Prelu) -> Held:
     """The input, in the AI RAM: layers with two maps bring none."""
     held = state.held(node.inputs[0])
     if held.place.buffer in state.fresh:
-        state.copy(node, held.place, held.place)
+        state.bring(node, held.place)
     return held
 
 
