@@ -75,7 +75,8 @@ class Parser(argparse.ArgumentParser):
 
     def _called(self, name: str) -> str:
         """An option or argument, from its name in argparse's message, as the user writes it."""
-        name = name.partition("/")[0]
+        names = name.split("/")
+        name = next((n for n in names if n.startswith("--")), names[0])
         return option(name.removeprefix("--")) if words.by_make or name.startswith("--") else name
 
     def error(self, message: str) -> NoReturn:

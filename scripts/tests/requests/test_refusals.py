@@ -150,6 +150,7 @@ sim --golden {Q} --image none.png | none.png: No such file
 sim --golden {Q} --labels none.txt | none.txt: No such file
 sim --golden {Q} --labels l.txt | 1 names, expected 10
 sim --golden --model q.tflite --shape 1x1x8x8 | sizes of a TFLite model are fixed
+compile q.tflite -o no/o.okpu | --output: no/o.okpu: the folder does not exist
 sim --golden --model q.tflite --input map.npy --output y.npy | expected
 sim --golden --model q.tflite --input words.npy --output y.npy | expected
 sim --golden --labels l.txt | --labels without a TFLite or ONNX --model

@@ -64,8 +64,8 @@ def read_samples(request: Request, taken: Taken) -> list[data.Values]:
     """Values of each sample by the inputs' names, maps (1, C, H, W); CompileError with one line."""
     path = Path(request.path)
     most = USUAL if request.samples is None else request.samples
-    if path.is_dir():
-        chosen = _spread(_pictures(path)[0], most)
+    if path.is_dir() or path.suffix.lower() in _known_suffixes():
+        chosen = _spread(_pictures(path)[0], most) if path.is_dir() else [path]
         how = {"mean": request.mean, "scale": request.scale, "bgr": request.bgr}
         return [pictures.values_of(taken, one, **how)[0] for one in chosen]
     if request.mean is not None or request.scale is not None or request.bgr:
@@ -104,15 +104,22 @@ def passed_over(request: Request) -> str:
     return f"{path}: passed over, by their names no pictures: {', '.join(names)}{rest}"
 
 
-def _pictures(folder: Path) -> tuple[list[Path], list[Path]]:
-    """(the pictures of a folder and of those in it, by their names; its other files)."""
+def _known_suffixes() -> set[str]:
+    """Of the pictures that Pillow reads; none without Pillow."""
     try:
         from PIL import Image
     except ImportError:
-        raise CompileError("pictures need Pillow (pip install pillow)") from None
+        return set()
     Image.init()
     # Pillow writes some formats that it cannot read, as PDF
-    known = {suffix for suffix, kind in Image.EXTENSION.items() if kind in Image.OPEN}
+    return {suffix for suffix, kind in Image.EXTENSION.items() if kind in Image.OPEN}
+
+
+def _pictures(folder: Path) -> tuple[list[Path], list[Path]]:
+    """(the pictures of a folder and of those in it, by their names; its other files)."""
+    known = _known_suffixes()
+    if not known:
+        raise CompileError("pictures need Pillow (pip install pillow)")
     try:
         named = [p for p in sorted(folder.rglob("*")) if not p.name.startswith(".")]
         files = [p for p in named if not p.is_dir()]  # a link to nothing is refused when it is read

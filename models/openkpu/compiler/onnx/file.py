@@ -107,7 +107,33 @@ def load_onnx(data: bytes, name: str, folder: Path | None = None) -> Any:
         onnx.checker.check_model(model)
     except Exception as error:
         raise CompileError(f"not a valid ONNX model: {_first(error)}", where=name) from None
+    _widen(model)
     return _converted(model, name) if _opset(model, name) < READ else model
+
+
+def _widen(model: Any) -> None:
+    """A model of float16 as one of float32: its numbers are among those."""
+    from onnx import TensorProto, numpy_helper
+
+    graph, half, single = model.graph, TensorProto.FLOAT16, TensorProto.FLOAT
+    for tensor in graph.initializer:
+        if tensor.data_type == half:
+            tensor.CopyFrom(numpy_helper.from_array(_wide(tensor), tensor.name))
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type == half:
+            value.type.tensor_type.elem_type = single
+    for node in graph.node:
+        for field in node.attribute:
+            if field.name in ("to", "dtype") and field.i == half:
+                field.i = single
+            elif field.HasField("t") and field.t.data_type == half:
+                field.t.CopyFrom(numpy_helper.from_array(_wide(field.t)))
+
+
+def _wide(tensor: Any) -> npt.NDArray[np.float32]:
+    from onnx import numpy_helper
+
+    return numpy_helper.to_array(tensor).astype(np.float32)
 
 
 def parse_onnx(
@@ -128,7 +154,11 @@ def parse_onnx(
         faults[sparse.values.name] = "sparse, expected a dense tensor"
     inputs = [v for v in graph.input if v.name not in constants]
     found = _inputs(inputs, shape, name, _weights(graph))
-    batch = max((v.shape[0] for v in found if len(v.shape) == 4), default=1)
+    signals = any(n.op_type.endswith(("Conv", "Pool", "ConvTranspose")) for n in graph.node)
+    for rank in (4, 3)[: 1 + signals]:
+        if batch := max((v.shape[0] for v in found if len(v.shape) == rank), default=0):
+            break
+    batch = batch or 1
     outputs = [v.name for v in graph.output]
     return RawFile(
         _opset(model, name),
