@@ -19,7 +19,7 @@ import numpy.typing as npt
 from openkpu.compiler import data
 from openkpu.compiler.calibration import samples
 from openkpu.compiler.calibration.calibrate import Calibrated
-from openkpu.compiler.calibration.net import Net
+from openkpu.compiler.calibration.net import Net, attribute
 from openkpu.compiler.calibration.runner import FloatRunner
 from openkpu.compiler.calibration.scales import MOST_BIAS
 from openkpu.compiler.form import reference
@@ -231,7 +231,8 @@ def _other(net: Net, node: Node) -> Node | None:
         return None
     whole = np.asarray(weights, np.float64)
     if isinstance(node, Dense):
-        whole = whole if whole.shape == node.weights.shape else whole.T
+        turned = made is not None and (made.op_type == "MatMul" or not attribute(made, "transB", 0))
+        whole = whole.T if turned else whole
     if whole.size != node.weights.size:
         return None
     whole = whole.reshape(node.weights.shape)

@@ -58,7 +58,7 @@ def prepared(
             continue
         # a Cast of a constant is computed, and what comes of it checked when it is read
         fault = "" if reader.op_type == "Cast" else parsed.faults.get(tensor.name, "")
-        limits = reader.op_type == "Clip"
+        limits = reader.op_type in ("Clip", "Add", "Where")  # masks: looked at below
         if not fault and not limits and not _finite(numpy_helper.to_array(tensor)):
             fault = "it has a NaN or an infinity, expected finite numbers"
         if fault:
@@ -73,8 +73,9 @@ def prepared(
     spelled.spell_pads(model)
     spelled.spell_groups(model)
     net = Net(_optimised(_newer(model, name), name))
-    spelled.spell_sums(net)
-    spelled.join_normalisations(net)
+    for rule in spelled.RULES:
+        rule(net)
+    _check_finite(net, name)
     affine.fold(net)
     sound.check_net(net, name)
     made = {tensor for node in net.nodes for tensor in node.output}
@@ -88,6 +89,15 @@ def prepared(
             del node.input[2:]  # zeros are the input's own zero point, not a constant with a scale
     curves.rooted(net)
     return Net(net.done())
+
+
+def _check_finite(net: Net, name: str) -> None:
+    """CompileError for a constant that is none, once masks are limited."""
+    for node in net.nodes:
+        for given in node.input if node.op_type != "Clip" else ():
+            if given in net.constants and not _finite(net.constants[given]):
+                fault = "it has a NaN or an infinity, expected finite numbers"
+                raise CompileError(f"constant {given!r}: {fault}", where=name)
 
 
 def _finite(data: npt.NDArray) -> bool:

@@ -46,6 +46,7 @@ SAME = frozenset(
 MOST_N = 255  # 8 bits; two factors of a sum differ by as much
 LEAST_N = 16  # of a chain of sums; below it the next multiple is too far
 MOST_J = (1 << 15) - 1
+MASKED = 32.0  # scores so far below the greatest have no share of a softmax
 AXES = {"Conv": 0, "Gemm": 1, "MatMul": -1, "ConvTranspose": 1}  # of outputs in the weights
 LEAST_FACTOR = 2.0**-36  # input scale times weights' by output's: a mul of 1 with the most shifts
 MOST_SUM, MOST_BIAS = 2.0**34, 2.0**30  # half of what the device, and int32, hold
@@ -86,7 +87,7 @@ def chosen_scales(
             ends = [n for n in (*parts, *node.output) if n in net.floats]
             for one in ends[1:]:
                 families.join(one, ends[0])
-    spans = _joined(families, ranges)
+    spans = _joined(families, ranges, net.masked)
     steps = {name: _grid(_step(span), MOST_N) for name, span in spans.items()}
     steps |= _sums(net, families, spans, within)
     found: dict[str, Any] = {}
@@ -113,14 +114,20 @@ def _quant(scale: float, zero: int, kind: Any = np.int8) -> dict[str, Any]:
     return {"scale": np.array(scale, np.float32), "zero_point": np.array(zero, kind)}
 
 
-def _joined(families: Families, ranges: Any) -> dict[str, tuple[float, float]]:
-    """(low, high) of each tensor, 0 among them: that of all of its family."""
+def _joined(
+    families: Families, ranges: Any, masked: Collection[str]
+) -> dict[str, tuple[float, float]]:
+    """(low, high) of each tensor, 0 among them: that of all of its family.  What a mask puts far
+    below the others is as good as nothing behind a softmax."""
     spans: dict[str, tuple[float, float]] = {}
     for name in ranges:
         head = families.head(name)
         low, high = spans.get(head, (0.0, 0.0))
         least, most = float(np.min(ranges[name].lowest)), float(np.max(ranges[name].highest))
         spans[head] = min(low, least), max(high, most)
+    for head in {families.head(name) for name in masked} & set(spans):
+        low, high = spans[head]
+        spans[head] = max(low, high - MASKED), high
     return {name: spans[families.head(name)] for name in ranges}
 
 
@@ -154,9 +161,11 @@ def _sums(
     found: dict[str, tuple[int, float]] = {}
     for chain in {chains.head(n.output[0]) for n in kept}:
         names = [n for n in spans if chains.head(n) == chain]
-        _, unit = _grid(max(_step(spans[n]) for n in names), MOST_N)
+        some = [n for n in names if any(spans[n])] or names  # zeros have any scale
+        widest = max(some, key=lambda n: _step(spans[n]))
+        _, unit = _grid(_step(spans[widest]), MOST_N)
         for name in names:
-            count = math.ceil(_step(spans[name]) / unit)
+            count = math.ceil(_step(spans[name if name in some else widest]) / unit)
             count += families.head(name) in results and count % 2 == 0
             if count >= LEAST_N:
                 found[name] = count, unit

@@ -17,6 +17,9 @@ from openkpu.compiler.calibration.net import Net, attribute
 from openkpu.compiler.onnx.shared import padded_ends
 
 NORMALISED = 17  # the first opset with LayerNormalization
+FAR, MASK = -1e3, -64.0  # what is no score, and what stands for it
+MOVES = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+SPREAD = frozenset(("Add", "Sub", "Mul", "Div", "Max", "Min"))
 
 
 def spell_pads(model: Any) -> None:
@@ -129,6 +132,112 @@ def spell_sums(net: Net) -> None:
                 net.shapes[y] = np.broadcast_shapes(*shapes)  # pyright: ignore
             so_far = y
     net.nodes = made
+
+
+def limit_masks(net: Net) -> None:
+    """Masks of attention: numbers far below 0 that are added to scores, or chosen in their place,
+    in front of a softmax.  They become MASK, which bytes can hold beside the scores."""
+    from onnx import helper
+
+    for at, node in enumerate(net.nodes):
+        if node.op_type not in ("Add", "Where") or not _scores(net, node.output[0]):
+            continue
+        known = [net.constants.get(name) for name in node.input]
+        if node.op_type == "Add":
+            place = next((i for i, v in enumerate(known) if v is not None), None)
+            data = None if place is None else known[place]
+            if data is None or data.min() > FAR:
+                continue
+            node.input[place] = net.put(f"{node.name}.mask", np.maximum(data, MASK))
+        else:
+            condition = known[0]
+            place = next((i for i in (1, 2) if known[i] is not None), None)
+            data = None if place is None else known[place]
+            if condition is None or data is None or data.max() > FAR:
+                continue
+            masked = condition.astype(bool) == (place == 1)
+            mask = net.put(f"{node.name}.mask", np.where(masked, MASK, 0.0))
+            x = node.input[3 - (place or 0)]
+            made = helper.make_node("Add", [x, mask], [*node.output], node.name)
+            net.nodes[at] = made
+        net.masked |= _scores(net, node.output[0])
+
+
+def _scores(net: Net, name: str) -> set[str]:
+    """The tensors from here to a softmax, where only moves lie between; none for another use."""
+    found, left = {name}, net.readers(name)
+    while left:
+        node = left.pop()
+        if node.op_type == "Softmax":
+            continue
+        if node.op_type not in MOVES:
+            return set()
+        found |= {*node.output}
+        left += net.readers(node.output[0])
+    return found if name not in net.outputs and net.readers(name) else set()
+
+
+def spell_expands(net: Net) -> None:
+    """An Expand whose readers spread their operands anyway."""
+    for node in [n for n in net.nodes if n.op_type == "Expand"]:
+        x, name = node.input[0], node.output[0]
+        readers = net.readers(name)
+        others = [[i for i in n.input if i != name] for n in readers]
+        full = net.shapes.get(name)
+        spread = all(
+            n.op_type in SPREAD and [net.shapes.get(i) for i in rest] == [full]
+            for n, rest in zip(readers, others, strict=True)
+        )
+        if not readers or not spread or name in net.outputs or x not in net.shapes:
+            continue
+        for reader in readers:
+            reader.input[:] = [x if n == name else n for n in reader.input]
+        net.nodes = [n for n in net.nodes if n is not node]
+
+
+def join_lengths(net: Net) -> None:
+    """Vectors by their lengths: ReduceL2, a lower limit, Expand, Div."""
+    from onnx import helper
+
+    for node in [n for n in net.nodes if n.op_type == "ReduceL2"]:
+        try:
+            axes = _axes(net, node)
+        except _Other:
+            continue
+        used, name = [node], node.output[0]
+        while net.alone(name) and net.readers(name)[0].op_type in ("Clip", "Max", "Add", "Expand"):
+            used.append(net.readers(name)[0])
+            name = used[-1].output[0]
+        end = net.readers(name)[0] if net.alone(name) else None
+        if end is None or end.op_type != "Div" or [*end.input] != [node.input[0], name]:
+            continue
+        if len(axes) != 1:
+            continue
+        ends = [node.input[0]], [*end.output]
+        made = helper.make_node("LpNormalization", *ends, end.name, axis=axes[0], p=2)
+        at = next(i for i, n in enumerate(net.nodes) if n is end)
+        net.nodes[at] = made
+        net.nodes = [n for n in net.nodes if not any(n is u for u in used)]
+
+
+def spell_terms(net: Net) -> None:
+    """Terms of a LayerNormalization of several axes as a sum behind it: ONNX Runtime's quantiser
+    has one axis for them."""
+    from onnx import helper
+
+    for node in [n for n in net.nodes if n.op_type == "LayerNormalization"]:
+        term = net.constant(node, 2)
+        if term is None or term.ndim < 2:
+            continue
+        name, term_name = node.output[0], node.input[2]
+        del node.input[2:]
+        if not term.any():
+            continue
+        node.output[0] = f"{name}/normal"
+        net.floats.add(node.output[0])
+        net.shapes[node.output[0]] = net.shapes.get(name, ())
+        made = helper.make_node("Add", [node.output[0], term_name], [name], f"{node.name}/term")
+        net.nodes.insert(net.nodes.index(node) + 1, made)
 
 
 class _Other(Exception):
@@ -247,3 +356,9 @@ def _one(net: Net, node: Any, kind: str) -> Any:
     if len(found) != 1 or found[0].op_type != kind or node.output[0] in net.outputs:
         raise _Other
     return found[0]
+
+
+RULES = (
+    *(spell_sums, spell_expands, limit_masks),
+    *(join_normalisations, join_lengths, spell_terms),
+)

@@ -195,7 +195,7 @@ def _move(node: Move, inputs: list[Tensor], y: Tensor, x: list[Array], rounding:
     if node.how == "reshape":
         return values.reshape(y.shape)
     if node.how == "transpose":
-        return np.ascontiguousarray(values.transpose(node.axes))
+        return np.array(values.transpose(node.axes), order="C")
     if node.how == "concat":
         return np.concatenate(x, axis=node.axis)
     if node.how == "slice":

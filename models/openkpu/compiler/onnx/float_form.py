@@ -182,6 +182,10 @@ def prelu(r: OnnxReader, node: RawNode) -> None:
     r.put(node, value.then(lambda v: v if v >= 0 else slope * v, node.operator))
 
 
+def _celu(alpha: float) -> Callable[[Number], Number]:
+    return lambda v: v if v >= 0 else alpha * math.expm1(float(v) / alpha)
+
+
 def _gelu(approximate: str) -> Callable[[Number], Number]:
     return functions.gelu if approximate == "none" else functions.gelu_tanh
 
@@ -279,6 +283,14 @@ FLOAT: dict[str, Handler] = {
     "LeakyRelu": unary(functions.leaky, alpha=0.01),
     "HardSigmoid": unary(functions.hard_sigmoid, alpha=0.2, beta=0.5),
     "Elu": unary(functions.elu, alpha=1.0),
+    "Celu": unary(_celu, alpha=1.0),
+    "Ceil": plain(math.ceil),
+    "Cos": plain(math.cos),
+    "Floor": plain(math.floor),
+    "Round": plain(round),
+    "Sign": plain(lambda v: (v > 0) - (v < 0)),
+    "Sin": plain(math.sin),
+    "Softsign": plain(lambda v: v / (1 + abs(v))),
     "Selu": unary(_selu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
     "Gelu": unary(_gelu, approximate="none"),
     "HardSwish": plain(functions.hard_swish),

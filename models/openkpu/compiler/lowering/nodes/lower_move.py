@@ -45,7 +45,7 @@ def lower_move_node(state: State, node: Move) -> None:
         return
     else:
         raise Disordered(name, "padding of its own")
-    found = Held(held.place, np.ascontiguousarray(where), held.zero, held.span)
+    found = Held(held.place, np.array(where, order="C"), held.zero, held.span)
     state.put(y.name, _narrowed(state, found) if node.how == "slice" else found)
 
 
