@@ -305,7 +305,7 @@ class Builder:
         tensor = self.graph.tensors[name]
         zero = tensor.zero + offset(tensor)
         shape = tensor.shape
-        if len(shape) == 4 and shape[0] == 1:
+        if len(shape) == 4 and shape[0] == 1 and not isinstance(node, Dense):
             extra = self._margin(tensor)
             h, w = shape[2] + extra[0], shape[3] + extra[1]
             if lying.lies(self.graph, self.graph.readers(name)[0]):

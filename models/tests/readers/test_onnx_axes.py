@@ -5,6 +5,7 @@ beside ONNX Runtime; on the device's model and out of a float model."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,34 @@ def beside(kind: str, *shape: int) -> Make:
     return make
 
 
+def places_nd(*index: Any) -> Make:
+    return lambda f, x: f.node("GatherND", x, f.put([*index], np.int64))
+
+
+def expanded(*shape: int) -> Make:
+    return lambda f, x: f.node("Expand", x, f.put([*shape], np.int64))
+
+
+def cropped(*pads: int) -> Make:
+    return lambda f, x: f.node("Pad", x, f.put([*pads], np.int64))
+
+
+def pointwise(f: File, x: str) -> str:
+    """A convolution 1x1, a function, a sum."""
+    w = f.node("DequantizeLinear", f.put(np.eye(4).reshape(4, 4, 1, 1) * 99, np.int8), f.put(0.01))
+    y = f.qdq(f.node("Conv", x, w), 0.0513, 3, np.int8)
+    return f.node("Sub", f.qdq(f.node("Tanh", y), 0.01, 0, np.int8), y)
+
+
 CASES: dict[str, tuple[Shape, Make]] = {
+    "pixels in another order": ((1, 8, 4, 3), places_nd([0, 7], [0, 0], [0, 0])),
+    "rows by two numbers": (ROWS, places_nd([[0, 3], [0, -1]], [[-1, 0], [0, 3]])),
+    "a row twelve times": ((1, 1, 8), expanded(1, 12, 8)),
+    "a vector of a matrix": ((3, 8), expanded(1, 4, 3, 8)),
+    "a crop": (MAP, cropped(0, 0, -1, 0, 0, 0, -2, -1)),
+    "a crop and a border": (MAP, cropped(0, 0, -1, 1, 0, 0, 2, -1)),
+    "lines of 1,600 pixels": ((1, 4, 1, 1600), pointwise),
+    "700 lines": ((1, 4, 700, 2), pointwise),
     "mean of channels": (MAP, reduced("ReduceMean", 1)),
     "mean of lines": (MAP, reduced("ReduceMean", 2)),
     "mean of columns, gone": (MAP, reduced("ReduceMean", -1, keep=0)),
@@ -139,7 +167,8 @@ def test_calibrated(name: str) -> None:
     """Between layers of a float model that is quantised here."""
     shape, make = CASES[name]
     rng, f = np.random.default_rng(4), File()
-    weights = rng.normal(0, 0.4, (8, 8, 1, 1) if len(shape) == 4 else (shape[-1], shape[-1]))
+    count = shape[1] if len(shape) == 4 else shape[-1]
+    weights = rng.normal(0, 0.4, (count, count, *[1] * (2 * (len(shape) == 4))))
     kind = "Conv" if len(shape) == 4 else "MatMul"
     data = f.data(make(f, f.node(kind, "x", f.put(weights))), shape, (None,))
     many = [{"x": rng.normal(0, 1, shape).astype(np.float32)} for _ in range(8)]

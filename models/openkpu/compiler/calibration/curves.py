@@ -21,7 +21,7 @@ from openkpu.compiler.calibration.net import Net
 
 UNARY = frozenset(
     (
-        *("Celu", "Ceil", "Cos", "Floor", "Round", "Sign", "Sin", "Softsign"),
+        *("Atan", "Celu", "Ceil", "Cos", "Floor", "Round", "Sign", "Sin", "Softsign"),
         *("Abs", "Cast", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"),
         *("Log", "Mish", "Neg", "QuickGelu", "Reciprocal", "Selu", "Sigmoid", "Softplus", "Sqrt"),
         *("Tanh", "Swish"),

@@ -30,6 +30,7 @@ USUAL = 32  # samples that are looked at, spread over those of the calibration
 POOR = 20.0  # dB: a layer that loses more than this names itself
 GAIN = 3.0  # dB that weights of 16 bits must bring to be worth a word
 MOST_DB = 99.9
+AVERAGES = ("AveragePool", "GlobalAveragePool", "ReduceMean")
 Array = npt.NDArray[np.float64]
 
 
@@ -93,6 +94,8 @@ def measure_precision(found: Calibrated, most: int = USUAL) -> Precision:
     names = _floats(found.data)
     nodes = [n for n in graph.nodes if not isinstance(n, Move)]
     nodes = [n for n in nodes if not (isinstance(n, Host) and n.how in ("quantize", "dequantize"))]
+    # masked scores lie beyond the range on purpose
+    nodes = [n for n in nodes if names.get(n.outputs[0], n.outputs[0]) not in net.masked]
     rows = {n.name: _row(n) for n in nodes}
     others = {n.name: made for n in nodes if (made := _other(net, n)) is not None}
     ends = [_output(graph.tensors[name]) for name in graph.outputs]
@@ -289,6 +292,8 @@ def warnings(found: Precision) -> Iterator[str]:
                 f"{text}: its weights are too coarse, {option('wide', row.node)} gives them 16 bits"
                 f" and it would have {wide:.1f} dB"
             )
+        elif row.operator in AVERAGES:
+            yield f"{text}: an average has the scale of what it averages"
         elif row.clipped * 1000 > row.values:
             share = 100 * row.clipped / row.values
             keeps = f"{option('method', 'minmax')} keeps them"

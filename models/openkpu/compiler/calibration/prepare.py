@@ -28,7 +28,7 @@ OFF = ["TransposeOptimizer", "SliceConcatToSpaceToDepthFusion"]
 LEAST_OPSET = 13  # the first whose QuantizeLinear has a scale for each channel
 SIZES = ("BatchNormalization", "Constant", "ConstantOfShape", "Dropout", "Expand", "Shape")
 # computed from constants or shapes, or folded; what is left of them is refused when it is read
-FOLDED = frozenset((*SIZES, "GatherElements", "Range", "Size", "Tile", "Where"))
+FOLDED = frozenset((*SIZES, *spelled.REDUCED, "GatherElements", "Range", "Size", "Tile", "Where"))
 
 
 def is_float(data: bytes, name: str, folder: Path | None = None) -> bool:
@@ -88,7 +88,9 @@ def prepared(
         if node.op_type == "Pad" and len(node.input) == 3 and value is not None and not value.any():
             del node.input[2:]  # zeros are the input's own zero point, not a constant with a scale
     curves.rooted(net)
-    return Net(net.done())
+    made = Net(net.done())
+    made.masked = net.masked
+    return made
 
 
 def _check_finite(net: Net, name: str) -> None:

@@ -83,6 +83,7 @@ def ranged_net(net: Net, samples: Sequence[Feeds], method: str, name: str) -> Ra
     with tempfile.TemporaryDirectory() as place, _quiet(), _refused(name):
         onnx.save_model(net.done(), Path(place) / "float.onnx")
         ranges = _ranges(Path(place), _kinds(net), samples, method)
+    scales.limit_masks(net, ranges)
     tail = curves.float_tail(net, ranges)
     inner |= {t for n in net.nodes if n.name in tail for t in n.output}
     for tensor in inner & set(ranges.data):

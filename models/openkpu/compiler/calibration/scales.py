@@ -30,7 +30,9 @@ SAME = frozenset(
     (
         *("AveragePool", "Concat", "Flatten", "GlobalAveragePool", "GlobalMaxPool"),
         *(
+            "Expand",
             "Gather",
+            "GatherND",
             "Identity",
             "MaxPool",
             "Pad",
@@ -46,7 +48,7 @@ SAME = frozenset(
 MOST_N = 255  # 8 bits; two factors of a sum differ by as much
 LEAST_N = 16  # of a chain of sums; below it the next multiple is too far
 MOST_J = (1 << 15) - 1
-MASKED = 32.0  # scores so far below the greatest have no share of a softmax
+MASKED = 16.0  # so far below the least score a masked one has no share of a softmax
 AXES = {"Conv": 0, "Gemm": 1, "MatMul": -1, "ConvTranspose": 1}  # of outputs in the weights
 LEAST_FACTOR = 2.0**-36  # input scale times weights' by output's: a mul of 1 with the most shifts
 MOST_SUM, MOST_BIAS = 2.0**34, 2.0**30  # half of what the device, and int32, hold
@@ -88,6 +90,11 @@ def chosen_scales(
             for one in ends[1:]:
                 families.join(one, ends[0])
     spans = _joined(families, ranges, net.masked)
+    for _, mask in net.masked.values():
+        spans[mask] = (
+            min(float(net.constants[mask].min()), 0.0),
+            max(float(net.constants[mask].max()), 0.0),
+        )
     steps = {name: _grid(_step(span), MOST_N) for name, span in spans.items()}
     steps |= _sums(net, families, spans, within)
     found: dict[str, Any] = {}
@@ -114,8 +121,17 @@ def _quant(scale: float, zero: int, kind: Any = np.int8) -> dict[str, Any]:
     return {"scale": np.array(scale, np.float32), "zero_point": np.array(zero, kind)}
 
 
+def limit_masks(net: Net, ranges: Any) -> None:
+    """Masks reach as far below 0 as puts the greatest score below the least one by MASKED."""
+    for scores, mask in net.masked.values():
+        if scores in ranges.data:
+            low, high = float(np.min(ranges[scores].lowest)), float(np.max(ranges[scores].highest))
+            reach = max(high, 0.0) - min(low, 0.0) + MASKED
+            net.constants[mask] = np.maximum(net.constants[mask], np.float32(-reach))
+
+
 def _joined(
-    families: Families, ranges: Any, masked: Collection[str]
+    families: Families, ranges: Any, masked: Mapping[str, tuple[str, str]]
 ) -> dict[str, tuple[float, float]]:
     """(low, high) of each tensor, 0 among them: that of all of its family.  What a mask puts far
     below the others is as good as nothing behind a softmax."""
@@ -125,9 +141,10 @@ def _joined(
         low, high = spans.get(head, (0.0, 0.0))
         least, most = float(np.min(ranges[name].lowest)), float(np.max(ranges[name].highest))
         spans[head] = min(low, least), max(high, most)
-    for head in {families.head(name) for name in masked} & set(spans):
-        low, high = spans[head]
-        spans[head] = max(low, high - MASKED), high
+    for name, (scores, _) in masked.items():
+        head, least = families.head(name), spans.get(families.head(scores), (0.0, 0.0))[0]
+        if head in spans:
+            spans[head] = max(spans[head][0], least - MASKED), spans[head][1]
     return {name: spans[families.head(name)] for name in ranges}
 
 

@@ -17,8 +17,14 @@ from openkpu.compiler.calibration.net import Net, attribute
 from openkpu.compiler.onnx.shared import padded_ends
 
 NORMALISED = 17  # the first opset with LayerNormalization
-FAR, MASK = -1e3, -64.0  # what is no score, and what stands for it
+FAR, MASK = -1e3, -1e6  # what is no score, and what stands for an infinity
 MOVES = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+REDUCED = {
+    "ReduceL1": ("Abs", "ReduceSum"),
+    "ReduceL2": ("Mul", "ReduceSum", "Sqrt"),
+    "ReduceMin": ("Neg", "ReduceMax", "Neg"),
+    "ReduceSumSquare": ("Mul", "ReduceSum"),
+}
 SPREAD = frozenset(("Add", "Sub", "Mul", "Div", "Max", "Min"))
 
 
@@ -134,9 +140,9 @@ def spell_sums(net: Net) -> None:
     net.nodes = made
 
 
-def limit_masks(net: Net) -> None:
+def spell_masks(net: Net) -> None:
     """Masks of attention: numbers far below 0 that are added to scores, or chosen in their place,
-    in front of a softmax.  They become MASK, which bytes can hold beside the scores."""
+    in front of a softmax; ``scales.limit_masks`` gives them their reach."""
     from onnx import helper
 
     for at, node in enumerate(net.nodes):
@@ -148,7 +154,9 @@ def limit_masks(net: Net) -> None:
             data = None if place is None else known[place]
             if data is None or data.min() > FAR:
                 continue
-            node.input[place] = net.put(f"{node.name}.mask", np.maximum(data, MASK))
+            scores = node.input[1 - (place or 0)]
+            mask = net.put(f"{node.name}.mask", np.maximum(data, MASK))
+            node.input[place] = mask
         else:
             condition = known[0]
             place = next((i for i in (1, 2) if known[i] is not None), None)
@@ -157,10 +165,10 @@ def limit_masks(net: Net) -> None:
                 continue
             masked = condition.astype(bool) == (place == 1)
             mask = net.put(f"{node.name}.mask", np.where(masked, MASK, 0.0))
-            x = node.input[3 - (place or 0)]
-            made = helper.make_node("Add", [x, mask], [*node.output], node.name)
+            scores = node.input[3 - (place or 0)]
+            made = helper.make_node("Add", [scores, mask], [*node.output], node.name)
             net.nodes[at] = made
-        net.masked |= _scores(net, node.output[0])
+        net.masked |= dict.fromkeys(_scores(net, node.output[0]), (str(scores), mask))
 
 
 def _scores(net: Net, name: str) -> set[str]:
@@ -218,6 +226,41 @@ def join_lengths(net: Net) -> None:
         at = next(i for i, n in enumerate(net.nodes) if n is end)
         net.nodes[at] = made
         net.nodes = [n for n in net.nodes if not any(n is u for u in used)]
+
+
+def spell_reductions(net: Net) -> None:
+    """Reductions of squares and of absolute numbers, and minima, by those that readers have."""
+    from onnx import helper
+
+    made: list[Any] = []
+    for node in net.nodes:
+        if node.op_type not in REDUCED:
+            made.append(node)
+            continue
+        steps, x, shape = REDUCED[node.op_type], node.input[0], net.shapes.get(node.input[0])
+        for i, kind in enumerate(steps):
+            last = i == len(steps) - 1
+            y = node.output[0] if last else f"{node.output[0]}/{i}"
+            inputs = [x, x] if kind == "Mul" else [x]
+            fields = {}
+            if kind.startswith("Reduce"):
+                inputs += node.input[1:]
+                given = attribute(node, "axes", None)
+                if kind == "ReduceSum" and given is not None:  # an input since opset 13
+                    axes = f"{node.output[0]}/axes"
+                    net.constants[axes] = np.array(given, np.int64)
+                    net.shapes[axes] = net.constants[axes].shape
+                    inputs.append(axes)
+                fields = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+                fields = {k: v for k, v in fields.items() if k != "axes" or kind != "ReduceSum"}
+                shape = net.shapes.get(node.output[0])
+            label = node.name if last else f"{node.name}/{i}"
+            made.append(helper.make_node(kind, inputs, [y], label, **fields))
+            net.floats.add(y)
+            if shape is not None:
+                net.shapes[y] = shape
+            x = y
+    net.nodes = made
 
 
 def spell_terms(net: Net) -> None:
@@ -359,6 +402,6 @@ def _one(net: Net, node: Any, kind: str) -> Any:
 
 
 RULES = (
-    *(spell_sums, spell_expands, limit_masks),
-    *(join_normalisations, join_lengths, spell_terms),
+    *(spell_sums, spell_expands, spell_masks),
+    *(join_normalisations, join_lengths, spell_reductions, spell_terms),
 )

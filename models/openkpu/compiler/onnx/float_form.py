@@ -284,6 +284,7 @@ FLOAT: dict[str, Handler] = {
     "HardSigmoid": unary(functions.hard_sigmoid, alpha=0.2, beta=0.5),
     "Elu": unary(functions.elu, alpha=1.0),
     "Celu": unary(_celu, alpha=1.0),
+    "Atan": plain(math.atan),
     "Ceil": plain(math.ceil),
     "Cos": plain(math.cos),
     "Floor": plain(math.floor),

@@ -247,9 +247,8 @@ def concat(r: OnnxReader, node: RawNode) -> None:
             r.emit(Table, [middle], y, table=table, function="clamp")
         r.at = at
 
-    real = None
-    if not as_bytes:
-        real = _real_concat(r, node, values, axis).floats
+    floats = all(isinstance(v, Curve) for v in values)
+    real = _real_concat(r, node, values, axis).floats if floats else None
     r.put(node, Pending(shape, make, floats=real))
 
 
@@ -359,6 +358,48 @@ def gather(r: OnnxReader, node: RawNode) -> None:
     r.put(node, found)
 
 
+def gather_nd(r: OnnxReader, node: RawNode) -> None:
+    """GatherND of known places: those of the first axes, as if these were one."""
+    fields, value = r.attributes(node, batch_dims=0), r.value(node, 0)
+    old, index = r.shape_of(value), np.asarray(r.constant(node, 1, "indices"))
+    count = index.shape[-1] if index.ndim else 0
+    if fields["batch_dims"] or not 1 <= count <= len(old) or index.dtype.kind not in "iu":
+        what = f"indices {index.shape} of {old}, batch_dims {fields['batch_dims']}"
+        raise r.refuse(f"{what}, expected places along the first axes")
+    if r.file.batch > 1:
+        raise apart(r)
+    sizes = np.array(old[:count])
+    if not index.size or (index < -sizes).any() or (index >= sizes).any():
+        raise r.refuse(f"indices beyond {old[:count]}, or none")
+    flat = np.ravel_multi_index(np.moveaxis(index % sizes, -1, 0), tuple(old[:count])).reshape(-1)
+    name, first = node.outputs[0], math.prod(old[:count])
+    lines = (first, *old[count:])
+    found = moved_value(r, value, lines, name, how="reshape")
+    places = (tuple(flat.tolist()), *(tuple(range(n)) for n in lines[1:]))
+    found = moved_value(r, found, (len(flat), *lines[1:]), name, how="take", places=places)
+    into = (*index.shape[:-1], *old[count:])
+    r.put(node, moved_value(r, found, into, name, how="reshape"))
+
+
+def expand(r: OnnxReader, node: RawNode) -> None:
+    """Expand of a computed tensor: its elements several times."""
+    r.attributes(node)
+    value = r.value(node, 0)
+    old, asked = r.shape_of(value), r.integers(node, 1, "shape")
+    if r.file.batch > 1 and len(asked) >= len(old):
+        asked[:1] = [1 if n in (1, r.file.batch) else n for n in asked[:1]]
+    try:
+        shape = np.broadcast_shapes(old, asked)
+    except ValueError:
+        raise r.refuse(f"shape {asked} does not fit {old}") from None
+    own = (1,) * (len(shape) - len(old)) + old
+    if own != old:
+        value = moved_value(r, value, own, node.outputs[0], how="reshape")
+    ends = zip(own, shape, strict=True)
+    places = tuple(tuple(range(n)) if n == want else (0,) * want for n, want in ends)
+    r.put(node, moved_value(r, value, shape, node.outputs[0], how="take", places=places))
+
+
 PAD_MODES = ("reflect", "edge", "wrap")  # elements of the input once more
 
 
@@ -370,12 +411,22 @@ def pad(r: OnnxReader, node: RawNode) -> None:
     value = r.value(node, 0)
     old, pads = r.shape_of(value), r.integers(node, 1, "pads")
     axes = r.integers(node, 3, "axes") if r.has(node, 3) else list(range(len(old)))
-    if len(pads) != 2 * len(axes) or min(pads) < 0:
-        raise r.refuse(f"pads {pads}, expected {2 * len(axes)} numbers of 0 or more")
+    if len(pads) != 2 * len(axes):
+        raise r.refuse(f"pads {pads}, expected {2 * len(axes)} numbers")
     before, after = [0] * len(old), [0] * len(old)
     for i, axis in enumerate(axes):
         axis = _axis(r, axis, len(old))
         before[axis], after[axis] = pads[i], pads[i + len(axes)]
+    if min(pads, default=0) < 0:  # a part of the input
+        ends = zip(before, old, after, strict=True)
+        part = [n + min(b, 0) + min(a, 0) for b, n, a in ends]
+        if min(part) < 1:
+            raise r.refuse(f"pads {pads} leave nothing of {old}")
+        value = sliced(r, node, value, part, [max(-b, 0) for b in before], [1] * len(old))
+        before, after, old = [max(b, 0) for b in before], [max(a, 0) for a in after], tuple(part)
+        if not any((*before, *after)):
+            r.put(node, value)
+            return
     shape = [b + n + a for b, n, a in zip(before, old, after, strict=True)]
     if mode != "constant":
         places = []
@@ -460,6 +511,8 @@ HANDLERS: dict[str, Callable[[OnnxReader, RawNode], None]] = {
     "Split": split,
     "Slice": slice_,
     "Gather": gather,
+    "GatherND": gather_nd,
+    "Expand": expand,
     "Pad": pad,
     "Identity": same,
     "Dropout": same,
