@@ -190,7 +190,7 @@ def test_refused_in_one_line(
     assert not capfd.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["DOUBLE", "FLOAT16", "UINT8"])
+@pytest.mark.parametrize("kind", ["DOUBLE", "BFLOAT16", "UINT8"])
 def test_type_of_the_input(kind: str, tmp_path: Path) -> None:
     """No quantised model for that: the type is named."""
     m = Exported(OLD)

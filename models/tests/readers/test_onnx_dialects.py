@@ -273,7 +273,8 @@ def test_padding_that_is_refused() -> None:
     for pads, mode, text in (
         ([0, 0, 9, 0, 0, 0, 0, 0], "reflect", "reflect with pads"),
         ([0, 0, 1, 0, 0, 0, 0, 0], "mirror", "mode mirror, expected constant, reflect"),
-        ([0, 0, -1, 0, 0, 0, 0, 0], "edge", "numbers of 0 or more"),
+        ([0, 0, -9, 0, 0, 0, 0, 0], "edge", "leave nothing of"),
+        ([0, 0, 1, 0, 0, 0], "edge", "expected 8 numbers"),
     ):
         f = File()
         y = f.node("Pad", f.qdq("x", 0.05, 128), f.put(pads, np.int64), mode=mode)

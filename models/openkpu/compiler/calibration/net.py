@@ -35,7 +35,7 @@ class Net:
                 self.empty[value.name] = sizes
             if kind.elem_type and helper.tensor_dtype_to_np_dtype(kind.elem_type) == np.float32:
                 self.floats.add(value.name)
-        # scores of which a mask puts some far below the others: those in front, and the mask
+        # scores that a mask puts far below others: the tensor in front of it, and the mask
         self.masked: dict[str, tuple[str, str]] = {}
         self._name()
 

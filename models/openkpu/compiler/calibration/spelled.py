@@ -229,7 +229,7 @@ def join_lengths(net: Net) -> None:
 
 
 def spell_reductions(net: Net) -> None:
-    """Reductions of squares and of absolute numbers, and minima, by those that readers have."""
+    """Reductions of squares and of absolute numbers, and minima, by the ones that readers have."""
     from onnx import helper
 
     made: list[Any] = []
