@@ -5,6 +5,7 @@ functions, beside ONNX Runtime; in the QDQ form and out of a float model."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def along(kind: str, **fields: int) -> Make:
     return lambda f, x: (f.node(kind, x, domain="", **fields), SHAPE)
 
 
-def normal(kind: str, count: int = 8, **fields: int) -> Make:
+def normal(kind: str, count: int = 8, **fields: Any) -> Make:
     """Maps of channels normalised; ``count`` numbers of scale and bias."""
 
     def make(f: File, x: str) -> tuple[str, tuple[int, ...]]:
