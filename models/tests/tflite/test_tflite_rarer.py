@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
+import struct
 import zipfile
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +22,7 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.between import COORDINATES, shares
 from openkpu.compiler.onnx import translate
-from openkpu.compiler.tflite import float_form
+from openkpu.compiler.tflite import file, float_form, raw
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.judges import Judgement
 from openkpu.writers import Quant, Value, Weights
@@ -410,3 +412,25 @@ def test_tiles_that_are_none(times: list[int]) -> None:
         read = tflite.read_tflite if form == "int8" else float_form.converted
         with pytest.raises(CompileError, match=r"\(TILE\): multiples \[.*expected 4 of 1 or more"):
             read((m if form == "int8" else floating(m, form)).finish([y]), "net")
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_transposed_convolution_of_mediapipe(same: bool) -> None:
+    """Its own operator computes what TFLite's does, and has the bias as an input."""
+    m = TfliteModel(np.int8)
+    y = transposed(2, 2, same)(m, m.input((1, 8, 6, 4), Q))
+    model = file.parse_tflite(floating(m, "float32").finish([y]), "net")
+    (op,) = model.operators
+    _, weights, x = op.inputs
+    bias = dataclasses.replace(model.tensors[x], name="bias", shape=(4,), open=())
+    model.tensors.append(dataclasses.replace(bias, data=np.arange(4, dtype=np.float32)))
+    options = file.MediaPipeOptions(struct.pack("<3i", 1 if same else 2, 2, 2))
+    own = dataclasses.replace(op, operator=raw.TRANSPOSED_BIAS, options=options)
+    own = dataclasses.replace(own, inputs=[x, weights, len(model.tensors) - 1])
+    found = []
+    for operator in (op, own):
+        made = dataclasses.replace(model, operators=[operator])
+        session = ort.InferenceSession(float_form.write_float_onnx(made, "net"))
+        given = np.random.default_rng(1).normal(0, 1, (1, 6, 4, 8)).astype(np.float32)
+        found += session.run(None, {session.get_inputs()[0].name: given})
+    np.testing.assert_allclose(found[1], found[0] + np.arange(4), rtol=1e-5, atol=1e-5)

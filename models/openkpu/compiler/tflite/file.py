@@ -17,7 +17,14 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.tflite.raw import CONTROL, STATE, RawModel, RawOperator, RawTensor
+from openkpu.compiler.tflite.raw import (
+    CONTROL,
+    STATE,
+    TRANSPOSED_BIAS,
+    RawModel,
+    RawOperator,
+    RawTensor,
+)
 from openkpu.compiler.tflite.sizes import sized
 from openkpu.compiler.tflite.spread import without_batches
 from openkpu.terminal import printable
@@ -52,6 +59,23 @@ class _Options:
 
     def __getattr__(self, name: str) -> Any:
         raise CompileError(f"its options are those of another operator, without {name}")
+
+
+class MediaPipeOptions:
+    """Options of MediaPipe's transposed convolution with a bias: three numbers of 32 bits."""
+
+    def __init__(self, data: bytes) -> None:
+        padding, self._width, self._height = struct.unpack("<3i", data[:12])
+        self._padding = padding - 1  # 1 is SAME
+
+    def Padding(self) -> int:
+        return self._padding
+
+    def StrideW(self) -> int:
+        return self._width
+
+    def StrideH(self) -> int:
+        return self._height
 
 
 def is_tflite(data: bytes) -> bool:
@@ -211,6 +235,10 @@ def _operator(model: Any, graph: Any, tensors: list[RawTensor], number: int) -> 
             lazy = reader()
             lazy.Init(table.Bytes, table.Pos)
             options = _Options(lazy)
+    if operator == TRANSPOSED_BIAS:
+        options = MediaPipeOptions(
+            bytes(op.CustomOptions(i) for i in range(op.CustomOptionsLength()))
+        )
     return RawOperator(
         printable(label), printable(operator), code.Version(), inputs, outputs, options
     )

@@ -21,7 +21,13 @@ from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
 from openkpu.compiler.tflite.normal import NORMALISATION, with_normalisations
 from openkpu.compiler.tflite.operators import options, pads_of, reduced_axes, window_of
-from openkpu.compiler.tflite.raw import Normal, RawModel, RawOperator, unknown_operator
+from openkpu.compiler.tflite.raw import (
+    TRANSPOSED_BIAS,
+    Normal,
+    RawModel,
+    RawOperator,
+    unknown_operator,
+)
 from openkpu.compiler.tflite.reader import TO_NCHW
 
 
@@ -89,24 +95,36 @@ def depthwise_conv_2d(w: Writer, op: RawOperator) -> None:
 
 def transpose_conv(w: Writer, op: RawOperator) -> None:
     """Input 0 is the output's shape, 1 the weights (O, kh, kw, C), 2 the map, 3 a bias."""
+    out = w.out_shape(op)
+    if tuple(w.integers(op, 0, "output shape")) != out:
+        raise w.refuse(f"an output shape that is not the output's, {out}")
+    _transposed(w, op, 2, 3)
+
+
+def transpose_conv_bias(w: Writer, op: RawOperator) -> None:
+    """MediaPipe's: the map, the weights, the bias."""
+    _transposed(w, op, 0, 2)
+
+
+def _transposed(w: Writer, op: RawOperator, at: int, bias: int) -> None:
     weights, o, shape, out = (
         w.weights(op, 1, "weights"),
         options(w, op),
-        w.shape(op, 2),
+        w.shape(op, at),
         w.out_shape(op),
     )
     strides = o.StrideH(), o.StrideW()
     if weights.ndim != 4 or len(shape) != 4 or len(out) != 4 or shape[3] != weights.shape[3]:
         raise w.refuse(f"weights {weights.shape} do not fit the input {shape}")
-    if tuple(w.integers(op, 0, "output shape")) != out or min(strides) < 1:
-        raise w.refuse(f"strides {strides}, or an output shape that is not the output's, {out}")
+    if min(strides) < 1:
+        raise w.refuse(f"strides {strides}, expected 1 or more")
     ends = zip(shape[1:3], weights.shape[1:3], strides, out[1:3], strict=True)
     over = [(n - 1) * s + k - size for n, k, s, size in ends]
     before = [max(n, 0) // 2 for n in over]
     pads = (*before, *(max(n, 0) - b for n, b in zip(over, before, strict=True)))
-    inputs = [w.input(op, 2), w.const(weights.transpose(3, 0, 1, 2), w.raw(op, 1).name)]
-    if w.has(op, 3):
-        inputs.append(w.const(w.weights(op, 3, "bias").reshape(-1), w.raw(op, 3).name))
+    inputs = [w.input(op, at), w.const(weights.transpose(3, 0, 1, 2), w.raw(op, 1).name)]
+    if w.has(op, bias):
+        inputs.append(w.const(w.weights(op, bias, "bias").reshape(-1), w.raw(op, bias).name))
     more = [max(-n, 0) for n in over]
     fields = {"kernel_shape": weights.shape[1:3], "strides": strides, "pads": pads}
     made = w.emit("ConvTranspose", inputs, output_padding=more, **fields)
@@ -337,6 +355,7 @@ HANDLERS: dict[str, Handler] = {
     "CONV_2D": conv_2d,
     "DEPTHWISE_CONV_2D": depthwise_conv_2d,
     "TRANSPOSE_CONV": transpose_conv,
+    TRANSPOSED_BIAS: transpose_conv_bias,
     "BATCH_MATMUL": batch_matmul,
     "FULLY_CONNECTED": fully_connected,
     "AVERAGE_POOL_2D": pool("AveragePool"),

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 CONTROL = ("IF", "WHILE", "CALL")
+TRANSPOSED_BIAS = "CUSTOM Convolution2DTransposeBias"  # MediaPipe's
 STATE = ("CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
 
 
