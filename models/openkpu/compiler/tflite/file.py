@@ -26,6 +26,7 @@ from openkpu.compiler.tflite.raw import (
     RawTensor,
 )
 from openkpu.compiler.tflite.sizes import sized
+from openkpu.compiler.tflite.sparse import dense_values
 from openkpu.compiler.tflite.spread import without_batches
 from openkpu.terminal import printable
 from openkpu.words import option
@@ -173,14 +174,15 @@ def _tensor(data: bytes, model: Any, tensor: Any, names: dict[int, str], number:
         axis = q.QuantizedDimension()
     if q is not None and q.DetailsType():
         fault = "a quantisation of its own kind (details), expected scale and zero point"
-    if tensor.Sparsity() is not None:
-        fault = "sparse, expected a dense tensor"
     if tensor.IsVariable():
         fault = "a variable, expected a tensor without a state"
     raw = _buffer(data, model, tensor.Buffer())
     constant = None
     if raw is not None and kind in NUMPY and not fault:
-        dtype = np.dtype(NUMPY[kind])
+        dtype, sparse = np.dtype(NUMPY[kind]), tensor.Sparsity()
+        if sparse is not None:
+            values = np.frombuffer(raw.tobytes(), dtype=dtype)
+            raw = np.frombuffer(dense_values(sparse, shape, values).tobytes(), np.uint8)
         size = int(np.prod(shape, dtype=object)) * dtype.itemsize
         if size != raw.size:
             raise ValueError(f"tensor {number}: {raw.size} bytes, its shape takes {size}")

@@ -347,7 +347,7 @@ def arg(kind: str) -> Handler:
 
 
 def dequantize(w: Writer, op: RawOperator) -> None:
-    """Of constants, float16 or int8; of nothing else in a float model."""
+    """Of constants, float16, int8 or sparse; of nothing else in a float model."""
     w.known[op.outputs[0]] = w.weights(op, 0, "input")
 
 
@@ -402,6 +402,7 @@ HANDLERS: dict[str, Handler] = {
     "L2_NORMALIZATION": l2_normalization,
     "ARG_MAX": arg("ArgMax"),
     "ARG_MIN": arg("ArgMin"),
+    "DENSIFY": dequantize,
     "DEQUANTIZE": dequantize,
     **float_moves.HANDLERS,
 }
