@@ -19,7 +19,7 @@ from openkpu.compiler.form.graph import INTEGERS, QUANTISED, Host, Tensor
 from openkpu.compiler.onnx import element as onnx_element
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves
-from openkpu.compiler.onnx import normal, rarer, reductions
+from openkpu.compiler.onnx import normal, places, rarer, reductions
 from openkpu.compiler.onnx.file import RawNode, type_name
 from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, OnnxReader
 from openkpu.compiler.onnx.shared import Convolution, PendingPool, PendingProduct, waiting
@@ -317,6 +317,7 @@ FLOAT: dict[str, Handler] = {
     **onnx_element.HANDLERS,
     **onnx_moves.HANDLERS,
     **normal.HANDLERS,
+    **places.HANDLERS,
     **rarer.HANDLERS,
     **reductions.HANDLERS,
 }

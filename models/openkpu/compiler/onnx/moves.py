@@ -181,7 +181,8 @@ def transpose(r: OnnxReader, node: RawNode) -> None:
     r.put(node, moved_value(r, value, shape, node.outputs[0], how="transpose", axes=tuple(perm)))
 
 
-def _axis(r: OnnxReader, axis: int, rank: int) -> int:
+def axis_of(r: OnnxReader, axis: int, rank: int) -> int:
+    """An axis from 0 on."""
     if not -rank <= axis < rank:
         raise r.refuse(f"axis {axis}, expected one of {rank}")
     return axis % rank
@@ -189,7 +190,7 @@ def _axis(r: OnnxReader, axis: int, rank: int) -> int:
 
 def joined_shape(r: OnnxReader, shapes: list[tuple[int, ...]], axis: int) -> tuple[int, ...]:
     """The shape of tensors along an axis."""
-    axis = _axis(r, axis, len(shapes[0]))
+    axis = axis_of(r, axis, len(shapes[0]))
     rest = {(*s[:axis], *s[axis + 1 :]) for s in shapes}
     if len(rest) > 1 or len({len(s) for s in shapes}) > 1:
         raise r.refuse(f"shapes {shapes} do not go together along axis {axis}")
@@ -285,7 +286,7 @@ def split(r: OnnxReader, node: RawNode) -> None:
     fields = r.attributes(node, axis=0, split=None, num_outputs=0)
     value = r.value(node, 0)
     old = r.shape_of(value)
-    axis, count = _axis(r, fields["axis"], len(old)), len(node.outputs)
+    axis, count = axis_of(r, fields["axis"], len(old)), len(node.outputs)
     sizes = r.integers(node, 1, "split") if r.has(node, 1) else fields["split"]
     if sizes is None:
         each = ceil_div(old[axis], count)
@@ -326,7 +327,7 @@ def slice_(r: OnnxReader, node: RawNode) -> None:
         raise r.refuse(f"starts {begins}, ends {ends}, axes {axes}, steps {jumps}")
     starts, steps, shape = [0] * len(old), [1] * len(old), list(old)
     for begin, end, axis, step in zip(begins, ends, axes, jumps, strict=True):
-        axis = _axis(r, axis, len(old))
+        axis = axis_of(r, axis, len(old))
         if axis == 0 and r.file.batch > 1:
             raise apart(r)
         found = range(old[axis])[slice(begin, end if end > -(1 << 62) else None, step)]
@@ -334,70 +335,6 @@ def slice_(r: OnnxReader, node: RawNode) -> None:
             raise r.refuse(f"nothing of axis {axis}: from {begin} to {end} step {step}")
         starts[axis], steps[axis], shape[axis] = found[0], step, len(found)
     r.put(node, sliced(r, node, value, shape, starts, steps))
-
-
-def gather(r: OnnxReader, node: RawNode) -> None:
-    """Gather of known places along an axis."""
-    value, axis = r.value(node, 0), r.attributes(node, axis=0)["axis"]
-    old = r.shape_of(value)
-    axis = _axis(r, axis, len(old))
-    if axis == 0 and r.file.batch > 1:
-        raise apart(r)
-    index = np.asarray(r.constant(node, 1, "indices"))
-    if index.dtype.kind not in "iu" or not index.size:
-        raise r.refuse(f"indices of {index.dtype} {index.shape}, expected whole numbers")
-    if index.min() < -old[axis] or index.max() >= old[axis]:
-        raise r.refuse(f"indices from {index.min()} to {index.max()}, axis {axis} has {old[axis]}")
-    places = tuple(int(n) % old[axis] for n in index.reshape(-1))
-    along = tuple(places if i == axis else tuple(range(n)) for i, n in enumerate(old))
-    shape = [len(each) for each in along]
-    found = moved_value(r, value, shape, node.outputs[0], how="take", places=along)
-    if index.ndim != 1:
-        into = (*old[:axis], *index.shape, *old[axis + 1 :])
-        found = moved_value(r, found, into, node.outputs[0], how="reshape")
-    r.put(node, found)
-
-
-def gather_nd(r: OnnxReader, node: RawNode) -> None:
-    """GatherND of known places: those of the first axes, as if these were one."""
-    fields, value = r.attributes(node, batch_dims=0), r.value(node, 0)
-    old, index = r.shape_of(value), np.asarray(r.constant(node, 1, "indices"))
-    count = index.shape[-1] if index.ndim else 0
-    if fields["batch_dims"] or not 1 <= count <= len(old) or index.dtype.kind not in "iu":
-        what = f"indices {index.shape} of {old}, batch_dims {fields['batch_dims']}"
-        raise r.refuse(f"{what}, expected places along the first axes")
-    if r.file.batch > 1:
-        raise apart(r)
-    sizes = np.array(old[:count])
-    if not index.size or (index < -sizes).any() or (index >= sizes).any():
-        raise r.refuse(f"indices beyond {old[:count]}, or none")
-    flat = np.ravel_multi_index(np.moveaxis(index % sizes, -1, 0), tuple(old[:count])).reshape(-1)
-    name, first = node.outputs[0], math.prod(old[:count])
-    lines = (first, *old[count:])
-    found = moved_value(r, value, lines, name, how="reshape")
-    places = (tuple(flat.tolist()), *(tuple(range(n)) for n in lines[1:]))
-    found = moved_value(r, found, (len(flat), *lines[1:]), name, how="take", places=places)
-    into = (*index.shape[:-1], *old[count:])
-    r.put(node, moved_value(r, found, into, name, how="reshape"))
-
-
-def expand(r: OnnxReader, node: RawNode) -> None:
-    """Expand of a computed tensor: its elements several times."""
-    r.attributes(node)
-    value = r.value(node, 0)
-    old, asked = r.shape_of(value), r.integers(node, 1, "shape")
-    if r.file.batch > 1 and len(asked) >= len(old):
-        asked[:1] = [1 if n in (1, r.file.batch) else n for n in asked[:1]]
-    try:
-        shape = np.broadcast_shapes(old, asked)
-    except ValueError:
-        raise r.refuse(f"shape {asked} does not fit {old}") from None
-    own = (1,) * (len(shape) - len(old)) + old
-    if own != old:
-        value = moved_value(r, value, own, node.outputs[0], how="reshape")
-    ends = zip(own, shape, strict=True)
-    places = tuple(tuple(range(n)) if n == want else (0,) * want for n, want in ends)
-    r.put(node, moved_value(r, value, shape, node.outputs[0], how="take", places=places))
 
 
 PAD_MODES = ("reflect", "edge", "wrap")  # elements of the input once more
@@ -415,7 +352,7 @@ def pad(r: OnnxReader, node: RawNode) -> None:
         raise r.refuse(f"pads {pads}, expected {2 * len(axes)} numbers")
     before, after = [0] * len(old), [0] * len(old)
     for i, axis in enumerate(axes):
-        axis = _axis(r, axis, len(old))
+        axis = axis_of(r, axis, len(old))
         before[axis], after[axis] = pads[i], pads[i + len(axes)]
     if min(pads, default=0) < 0:  # a part of the input
         ends = zip(before, old, after, strict=True)
@@ -510,9 +447,6 @@ HANDLERS: dict[str, Callable[[OnnxReader, RawNode], None]] = {
     "Concat": concat,
     "Split": split,
     "Slice": slice_,
-    "Gather": gather,
-    "GatherND": gather_nd,
-    "Expand": expand,
     "Pad": pad,
     "Identity": same,
     "Dropout": same,
