@@ -57,4 +57,4 @@ def test_figures_name_their_configuration(page) -> None:
         shown += [str(figures[clock]) for clock in fpga.CLOCKS if clock in figures]
         for paragraph in paragraphs:
             if any(re.search(rf"(?<![\d.,]){figure}(?![\d,]| %)", paragraph) for figure in shown):
-                assert f"`{name}`" in paragraph, paragraph
+                assert re.search(rf"(`|CONFIG=){name}\b", paragraph), paragraph
