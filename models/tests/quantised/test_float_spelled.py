@@ -142,13 +142,14 @@ def test_spelled(name: str) -> None:
     assert np.abs(found - want).mean() < 0.02 * np.abs(want).max()
 
 
+@pytest.mark.parametrize("factor", [8**-0.5, 0.02])
 @pytest.mark.parametrize("mask", ["-inf", "-1e9", "chosen", "chosen where not"])
-def test_masks(mask: str) -> None:
+def test_masks(mask: str, factor: float) -> None:
     """Attention that sees what is before: the masked scores have no share, the others their own."""
     f = File()
     x = f.node("MatMul", "x", f.put(np.random.default_rng(5).normal(0, 0.4, (8, 8))))
     turned = f.node("Transpose", x, perm=[0, 2, 1])
-    scores = f.node("Mul", f.node("MatMul", x, turned), f.put(8**-0.5))
+    scores = f.node("Mul", f.node("MatMul", x, turned), f.put(factor))
     later = np.triu(np.ones((12, 12)), 1)
     if mask.startswith("chosen"):
         far = f.put(-np.inf)
