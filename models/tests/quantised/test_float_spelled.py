@@ -220,6 +220,30 @@ def test_float16() -> None:
     assert graph.tensors["x"].dtype == "float32" and np.abs(found - want).max() < 0.05
 
 
+@pytest.mark.parametrize("kind", ["Add", "Max", "Clip"])
+def test_a_divisor_that_is_no_length(kind: str) -> None:
+    """x / (1 + |x|) and x / max(1, |x|) are not x / |x|."""
+    f = File()
+    x = f.node("MatMul", "x", f.put(np.random.default_rng(4).normal(0, 0.2, (8, 8))))
+    size = f.node(kind, f.node("ReduceL2", x, axes=[2], keepdims=1), f.put(1.0))
+    data = f.data(f.node("Div", x, size), ROWS, ROWS)
+    assert "LpNormalization" not in {n.op_type for n in prepare.prepared(data, "net").nodes}
+    graph, many = graph_of(data, ROWS)
+    found = reference.evaluate(graph, many[0])[graph.outputs[0]]
+    (want,) = run(data, many[0])
+    assert np.abs(found - want).max() < 0.05 * np.abs(want).max()
+
+
+def test_a_map_without_a_batch() -> None:
+    """Three channels are no batch of three signals."""
+    f = File()
+    w = f.put(np.random.default_rng(4).normal(0, 0.3, (5, 3, 3, 3)))
+    y = f.node("Conv", f.node("Unsqueeze", "x", f.put([0], np.int64)), w)
+    graph, many = graph_of(f.data(y, (3, 8, 8), (1, 5, 6, 6)), (3, 8, 8))
+    found = reference.evaluate(graph, many[0])[graph.outputs[0]]
+    assert graph.batch == 1 and found.shape == (1, 5, 6, 6)
+
+
 def test_batch_of_signals() -> None:
     """As a batch of maps: one inference after the other."""
     f = File()

@@ -407,3 +407,12 @@ def test_dynamic_quantisation_says_what_to_do(kind: str) -> None:
         m.graph.input[0].type.tensor_type.elem_type = TensorProto.UINT8
     with pytest.raises(CompileError, match="static quantisation: onnxruntime's quantize_static"):
         onnx_reader.read_onnx(m.SerializeToString(), "net.onnx")
+
+
+def test_functions_of_the_same_steps_are_joined_as_bytes() -> None:
+    """A ReLU that the quantiser left in float gives numbers of the input's own scale."""
+    f = File()
+    x = f.qdq("x", 0.05, 100)
+    y = f.qdq(f.node("Concat", f.node("Relu", x), x, axis=1), 0.05, 100)
+    data = f.data(y, SHAPE, (SHAPE[0], 2 * SHAPE[1], *SHAPE[2:]))
+    agree(data, "joined")

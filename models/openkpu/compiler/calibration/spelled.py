@@ -13,18 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.compiler.calibration.curves import TAIL
 from openkpu.compiler.calibration.net import Net, attribute
 from openkpu.compiler.onnx.shared import padded_ends
 
 NORMALISED = 17  # the first opset with LayerNormalization
 FAR, MASK = -1e3, -1e6  # what is no score, and what stands for an infinity
-MOVES = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+MOVES = TAIL - {"Concat"}
 REDUCED = {
     "ReduceL1": ("Abs", "ReduceSum"),
     "ReduceL2": ("Mul", "ReduceSum", "Sqrt"),
     "ReduceMin": ("Neg", "ReduceMax", "Neg"),
     "ReduceSumSquare": ("Mul", "ReduceSum"),
 }
+LEAST = 1e-3  # lengths below it count as no length
 SPREAD = frozenset(("Add", "Sub", "Mul", "Div", "Max", "Min"))
 
 
@@ -213,7 +215,7 @@ def join_lengths(net: Net) -> None:
         except _Other:
             continue
         used, name = [node], node.output[0]
-        while net.alone(name) and net.readers(name)[0].op_type in ("Clip", "Max", "Add", "Expand"):
+        while net.alone(name) and _limits(net, net.readers(name)[0]):
             used.append(net.readers(name)[0])
             name = used[-1].output[0]
         end = net.readers(name)[0] if net.alone(name) else None
@@ -226,6 +228,17 @@ def join_lengths(net: Net) -> None:
         at = next(i for i, n in enumerate(net.nodes) if n is end)
         net.nodes[at] = made
         net.nodes = [n for n in net.nodes if not any(n is u for u in used)]
+
+
+def _limits(net: Net, node: Any) -> bool:
+    """Does a node no more than keep a length from 0?"""
+    if node.op_type not in ("Clip", "Max", "Add", "Expand"):
+        return False
+    known = [net.constants.get(name) for name in node.input if name]
+    if node.op_type == "Expand":
+        return True
+    numbers = [float(v.reshape(())) for v in known if v is not None and v.size == 1]
+    return len(known) == 2 and len(numbers) == 1 and 0 <= numbers[0] <= LEAST
 
 
 def spell_reductions(net: Net) -> None:

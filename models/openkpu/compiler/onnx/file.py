@@ -154,11 +154,7 @@ def parse_onnx(
         faults[sparse.values.name] = "sparse, expected a dense tensor"
     inputs = [v for v in graph.input if v.name not in constants]
     found = _inputs(inputs, shape, name, _weights(graph))
-    signals = any(n.op_type.endswith(("Conv", "Pool", "ConvTranspose")) for n in graph.node)
-    for rank in (4, 3)[: 1 + signals]:
-        if batch := max((v.shape[0] for v in found if len(v.shape) == rank), default=0):
-            break
-    batch = batch or 1
+    batch = _batch(found, any(_of_signals(node, constants) for node in graph.node))
     outputs = [v.name for v in graph.output]
     return RawFile(
         _opset(model, name),
@@ -169,6 +165,23 @@ def parse_onnx(
         outputs,
         batch,
     )
+
+
+def _batch(found: list[RawInput], signals: bool) -> int:
+    """Inferences at once: the first axis of maps, or of signals where the model has no maps."""
+    for rank in (4, 3)[: 1 + signals]:
+        if sizes := [value.shape[0] for value in found if len(value.shape) == rank]:
+            return max(sizes)
+    return 1
+
+
+def _of_signals(node: Any, constants: dict[str, npt.NDArray]) -> bool:
+    """Is it a convolution or pool along one axis?"""
+    if not node.op_type.endswith(("Conv", "ConvTranspose", "Pool")):
+        return False
+    kernel = next((len(a.ints) for a in node.attribute if a.name == "kernel_shape"), 0)
+    weights = [constants[name].ndim for name in node.input[1:] if name in constants]
+    return kernel == 1 or (not kernel and weights[:1] == [3])
 
 
 def _single(value: RawInput, batch: int, name: str) -> RawInput:

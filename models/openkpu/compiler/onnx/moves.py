@@ -223,7 +223,7 @@ def concat(r: OnnxReader, node: RawNode) -> None:
     as_bytes = all(isinstance(v, Bytes) for v in values)
     if as_bytes:
         tensors = [v.tensor for v in values if isinstance(v, Bytes)]
-    elif any(isinstance(v, Pending) or (isinstance(v, Curve) and v.values) for v in values):
+    elif any(isinstance(v, Pending) or (isinstance(v, Curve) and not v.steps()) for v in values):
         r.put(node, _real_concat(r, node, values, axis))
         return
     else:

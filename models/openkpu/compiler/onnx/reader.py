@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -224,15 +223,12 @@ class OnnxReader:
         """The numbers of a curve as bytes of the same scale; refused where they are no such."""
         if curve.values is None:
             return curve.source
-        x, found = curve.source, []
-        for value in curve.values:
-            step = Fraction(value) / x.exact + x.zero if math.isfinite(value) else Fraction(1, 2)
-            if step.denominator != 1 or not x.limits[0] <= step <= x.limits[1]:
-                raise self.refuse(
-                    f"its input {name!r} is {curve.words} in float, expected QuantizeLinear and"
-                    " DequantizeLinear behind that"
-                )
-            found.append(int(step))
+        x, found = curve.source, curve.steps()
+        if found is None:
+            raise self.refuse(
+                f"its input {name!r} is {curve.words} in float, expected QuantizeLinear and"
+                " DequantizeLinear behind that"
+            )
         y = self.between(x, x.shape, name)
         table = np.array(found, dtype=np.int64)
         self.emit(Table, [x], y, table=table, function=curve.words)

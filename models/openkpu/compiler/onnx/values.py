@@ -85,6 +85,16 @@ class Curve:
         low, high = self.source.limits
         return tuple((q - self.source.zero) * self.source.exact for q in range(low, high + 1))
 
+    def steps(self) -> list[int] | None:
+        """The 256 numbers as bytes of the source's scale; None where one of them is no such."""
+        x, found = self.source, []
+        for value in self.reals():
+            step = Fraction(value) / x.exact + x.zero if math.isfinite(value) else Fraction(1, 2)
+            if step.denominator != 1 or not x.limits[0] <= step <= x.limits[1]:
+                return None
+            found.append(int(step))
+        return found
+
     def then(self, function: Callable[[Number], Number], words: str) -> Curve:
         """The function of these numbers."""
         found = tuple(_value(function, v) for v in self.reals())

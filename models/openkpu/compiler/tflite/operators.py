@@ -270,9 +270,7 @@ def reduction(how: str) -> Callable[[TfliteReader, RawOperator], None]:
             r.node(Pool, [x], whole, how=how, kernel=kernel, strides=kernel, clamp=y.limits)
         if whole is not y:
             out = r.model.tensors[op.outputs[0]].shape
-            if (
-                not of_map and len(out) == 4
-            ):  # as the model has it: its pixels lie along the channels
+            if not of_map and len(out) == 4:  # in the model's order; its pixels are channels
                 middle = r.between(y, out, y.name)
                 r.node(Move, [whole], middle, how="reshape")
                 r.transposed(middle, TO_NCHW, y)
