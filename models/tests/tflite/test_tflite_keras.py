@@ -13,13 +13,10 @@ import pytest
 from models.tests.quantised.test_float_tflite import floating
 from models.tests.readers.single_operators import weights
 from models.tests.tflite.test_tflite_rarer import Q, runtime, theirs
-from models.tests.tflite.test_tflite_reductions import order
-from openkpu import configs
-from openkpu.compiler import agree, build
+from models.tests.tflite.test_tflite_reductions import beside_litert
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
-from openkpu.judges import Judgement
 from openkpu.writers import Quant, Value
 from openkpu.writers.flat import FlatTensor
 from openkpu.writers.tflite_model import TfliteModel
@@ -110,16 +107,7 @@ def test_of_bytes(name: str) -> None:
     shape, make = CASES[name]
     m = TfliteModel(np.int8)
     data = m.finish([make(m, given_input(m, shape))])
-    graph, interpreter = tflite.read_tflite(data, "net"), runtime(data)
-    found = Judgement("net", "optimised", ("two", "half", "fixed", "function"))
-    program = build.build_program(graph, configs.load_config("small"))
-    for seed in range(2):
-        given = np.random.default_rng(seed).integers(-128, 128, shape)
-        inside = {graph.inputs[0]: order(given)}
-        want = theirs(interpreter, given.astype(np.int8)).astype(np.int64)
-        found.take(graph, inside, {graph.outputs[0]: order(want)})
-        assert agree.faults(graph, program, inside) == []
-    assert found.total.values > 0 and not found.total.reasons["none"], found.total
+    beside_litert(data, shape, "small", ("two", "half", "fixed", "function"))
 
 
 def grouped(groups: int, gain: bool, square: str) -> tuple[Shape, Make]:

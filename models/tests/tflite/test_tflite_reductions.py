@@ -4,7 +4,7 @@ channels whose input comes out of storage."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -70,17 +70,11 @@ def order(x: np.ndarray) -> np.ndarray:
     return x.transpose(0, 3, 1, 2) if x.ndim == 4 else x
 
 
-@pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("name", CASES)
-def test_of_bytes(name: str, keep: bool) -> None:
-    """LiteRT's bytes but for its roundings; the device's are the reference's."""
-    kind, shape, axes = CASES[name]
-    m, y = written(kind, shape, axes, keep)
-    data = m.finish([y])
+def beside_litert(data: bytes, shape: tuple[int, ...], config: str, reasons: Sequence[str]) -> None:
+    """LiteRT's bytes but for these reasons; the device's are the reference's."""
     graph, interpreter = tflite.read_tflite(data, "net"), runtime(data)
-    program = build.build_program(graph, configs.load_config("k210"))
-    reasons = () if kind == "REDUCE_MAX" else ("two", "half", "fixed")
-    found = Judgement("net", "optimised", reasons)
+    program = build.build_program(graph, configs.load_config(config))
+    found = Judgement("net", "optimised", tuple(reasons))
     for seed in range(2):
         given = np.random.default_rng(seed).integers(-128, 128, shape)
         inside = {graph.inputs[0]: order(given)}
@@ -88,6 +82,17 @@ def test_of_bytes(name: str, keep: bool) -> None:
         found.take(graph, inside, {graph.outputs[0]: order(want)})
         assert agree.faults(graph, program, inside) == []
     assert found.total.values > 0 and not found.total.reasons["none"], found.total
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("name", CASES)
+def test_of_bytes(name: str, keep: bool) -> None:
+    """LiteRT's bytes but for its roundings; the device's are the reference's."""
+    kind, shape, axes = CASES[name]
+    m, y = written(kind, shape, axes, keep)
+    data = m.finish([y])
+    reasons = () if kind == "REDUCE_MAX" else ("two", "half", "fixed")
+    beside_litert(data, shape, "k210", reasons)
 
 
 @pytest.mark.parametrize("keep", [False, True])
