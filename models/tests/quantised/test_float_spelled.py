@@ -277,3 +277,21 @@ def test_a_result_of_rank_0() -> None:
     again = okpu.loads_okpu(okpu.dumps(program), "net.okpu")
     (name,) = again.graph.outputs
     assert again.graph.tensors[name].shape == ()
+
+
+def test_one_picture_calibrates(tmp_path: Path) -> None:
+    """As a folder with it alone."""
+    image = pytest.importorskip("PIL.Image", reason="make setup GROUPS=models brings pillow")
+    f = File()
+    y = f.node("Conv", "x", f.put(np.random.default_rng(4).normal(0, 0.3, (4, 3, 3, 3))))
+    (tmp_path / "net.onnx").write_bytes(f.data(y, (1, 3, 8, 8), (1, 4, 6, 6)))
+    (tmp_path / "folder").mkdir()
+    pixels = np.random.default_rng(5).integers(0, 256, (8, 8, 3)).astype(np.uint8)
+    for name in ("one.PNG", "folder/one.png"):
+        image.fromarray(pixels).save(tmp_path / name, format="PNG")
+    config = configs.load_config("k210")
+    found = [
+        source.quantised_model(tmp_path / "net.onnx", Request(str(tmp_path / name)), config)
+        for name in ("one.PNG", "folder")
+    ]
+    assert found[0].data == found[1].data
