@@ -295,3 +295,73 @@ def test_one_picture_calibrates(tmp_path: Path) -> None:
         for name in ("one.PNG", "folder")
     ]
     assert found[0].data == found[1].data
+
+
+CHANNELS = np.array([0, 0, -1e4, 0, 0, -1e4, 0, 0])
+LATER = np.triu(np.ones((12, 12)), 1)
+PADDED = np.where(np.arange(12) > 9, -1e9, 0.0)
+
+
+def softmax_of(kind: str, *data: np.ndarray | float) -> Make:
+    """Scores of attention, then sums or differences with constants."""
+
+    def make(f: File, x: str) -> str:
+        x = f.node("MatMul", x, f.put(np.random.default_rng(2).normal(0, 0.4, (8, 8))))
+        y = f.node("Mul", f.node("MatMul", x, f.node("Transpose", x, perm=[0, 2, 1])), f.put(0.35))
+        for one in data:
+            y = f.node(kind, y, f.put(one))
+        return f.node("MatMul", f.node("Softmax", y, axis=-1), x)
+
+    return make
+
+
+def classes(kind: str) -> Make:
+    """Scores of classes, some of which are switched off by a bias."""
+
+    def make(f: File, x: str) -> str:
+        w = np.random.default_rng(2).normal(0, 0.5, (8, 8))
+        if kind == "Conv":
+            y = f.node("Conv", x, f.put(w[..., None, None]), f.put(CHANNELS + 0.3))
+            return f.node("Softmax", y, axis=1)
+        return f.node(
+            "Softmax", f.node("Add", f.node("MatMul", x, f.put(w)), f.put(CHANNELS)), axis=-1
+        )
+
+    return make
+
+
+MASKS: dict[str, tuple[Shape, Make]] = {
+    "bias of rows": (ROWS, classes("MatMul")),
+    "bias of a map": (MAP, classes("Conv")),
+    "two masks": (ROWS, softmax_of("Add", LATER * -1e9, PADDED)),
+    "all alike": (ROWS, softmax_of("Add", -2000.0)),
+    "rows": (
+        ROWS,
+        softmax_of("Add", np.repeat(np.where(np.arange(12) > 8, -1e4, 0)[:, None], 12, 1)),
+    ),
+    "a column of rows": (ROWS, softmax_of("Add", np.where(np.arange(12) > 8, -1e4, 0)[:, None])),
+    "a difference": (ROWS, softmax_of("Sub", LATER * 1e9)),
+    "not so far": (ROWS, softmax_of("Add", LATER * -999)),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_in_other_forms(name: str) -> None:
+    shape, make = MASKS[name]
+    f = File()
+    data = f.data(make(f, "x"), shape, (None,))
+    graph, many = graph_of(data, shape)
+    assert (
+        agree.faults(graph, build.build_program(graph, configs.load_config("small")), many[0]) == []
+    )
+    found = reference.evaluate(graph, many[0])[graph.outputs[0]]
+    (want,) = run(data, many[0])
+    assert np.abs(found - want).max() < 0.08 * np.abs(want).max()
+
+
+def test_a_length_that_is_spread_over_more() -> None:
+    """The quotient has the larger shape."""
+    f = File()
+    size = f.node("Expand", f.node("ReduceL2", "x", axes=[2]), f.put([*ROWS], np.int64))
+    graph, many = graph_of(f.data(f.node("Div", "x", size), (1, 1, 8), ROWS), (1, 1, 8))
+    assert reference.evaluate(graph, many[0])[graph.outputs[0]].shape == ROWS

@@ -104,6 +104,8 @@ def _affine(net: Net, node: Any) -> Affine | None:
         return Affine(node.input[0], factor, shift - mean * factor)
     if node.op_type not in ("Add", "Sub", "Mul", "Div") or len(node.input) != 2:
         return None
+    if node.output[0] in net.masked:  # a mask is no number of a channel
+        return None
     where = [i for i in (0, 1) if node.input[i] in net.constants]
     if len(where) != 1 or (node.op_type == "Div" and where != [1]):
         return None

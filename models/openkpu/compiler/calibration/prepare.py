@@ -89,7 +89,7 @@ def prepared(
             del node.input[2:]  # zeros are the input's own zero point, not a constant with a scale
     curves.rooted(net)
     made = Net(net.done())
-    made.masked = net.masked
+    made.masked = {k: v for k, v in net.masked.items() if v[1] in made.constants}
     return made
 
 
