@@ -316,7 +316,7 @@ def softmax_of(kind: str, *data: np.ndarray | float) -> Make:
 
 
 def classes(kind: str) -> Make:
-    """Scores of classes, some of which are switched off by a bias."""
+    """Scores of classes; a bias switches some off."""
 
     def make(f: File, x: str) -> str:
         w = np.random.default_rng(2).normal(0, 0.5, (8, 8))

@@ -158,7 +158,7 @@ def _calibration(parser: Parser) -> None:
     parser.add_argument(
         "--calibration",
         type=command.there,
-        help="samples of a float model's inputs: pictures (a folder, or one), .npy, or .npz of several",
+        help="samples of a float model's inputs: pictures (folder or one), .npy, .npz of several",
     )
     parser.add_argument(
         "--samples",

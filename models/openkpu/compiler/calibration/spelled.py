@@ -193,7 +193,9 @@ def _merge_masks(net: Net) -> None:
         pairs = [[net.constants.get(n) for n in each.input] for each in (first, node)]
         known = [next((v for v in pair if v is not None), None) for pair in pairs]
         one, two = known
-        if one is None or two is None or min(one.min(), two.min()) > FAR:
+        if one is None or two is None or not (one.size and two.size):
+            continue
+        if min(one.min(), two.min()) > FAR:
             continue
         both = np.maximum(one.astype(np.float64), MASK) + np.maximum(two.astype(np.float64), MASK)
         scores = next(n for n in first.input if n not in net.constants)
@@ -207,7 +209,8 @@ def _used(net: Net, node: Any) -> bool:
 
 def _mask_of(net: Net, node: Any) -> tuple[str, npt.NDArray] | None:
     """(scores, what is added to them) of a node that puts some of them far below the others."""
-    known = [net.constants.get(name) for name in node.input]
+    found = [net.constants.get(name) for name in node.input]
+    known = [v if v is not None and v.size else None for v in found]
     if node.op_type == "Add":
         place = next((i for i, v in enumerate(known) if v is not None), None)
         if place is not None and np.asarray(known[place]).min() <= FAR:
@@ -220,7 +223,7 @@ def _mask_of(net: Net, node: Any) -> tuple[str, npt.NDArray] | None:
             masked = known[0].astype(bool) == (place == 1)
             return node.input[3 - place], np.where(masked, np.asarray(known[place]), 0.0)
     if node.op_type in BIASED and float(attribute(node, "beta", 1.0)) == 1.0:
-        bias = net.constant(node, 2)
+        bias = known[2] if len(known) > 2 else None
         if bias is not None and bias.ndim == 1 and bias.min() <= FAR:
             pixels = len(net.shapes.get(node.output[0], ())) - 2 if node.op_type == "Conv" else 0
             data = np.where(bias <= FAR, bias, 0.0).reshape(-1, *[1] * pixels)
