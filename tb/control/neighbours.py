@@ -17,7 +17,7 @@ from openkpu_tb.core.packed_ports import PackedView
 INPUTS = ("cfg", "host", "arg_valid", "arg_data", "arg_flush", "list_req_ready", "list_valid")
 INPUTS += ("list_beat", "weight_req_ready", "bias_req_ready", "weight_load_busy", "param_load_busy")
 INPUTS += ("seq_done", "core_idle", "pixel_req_ready", "load_band", "load_done", "unload_done")
-INPUTS += ("bus_err", "bus_fault", "traffic", "arg_eight_bit", "moves", "waiting")
+INPUTS += ("bus_err", "bus_fault", "traffic", "arg_eight_bit", "moves", "waiting", "starves")
 PULSES = ("host_start", "host_soft_reset", "host_ack", "bus_err", "arg_flush")
 PORTS = {"cfg": "cfg_", "host": "host_", "status": "status_", "events": "ev_", "err": "err_"}
 PORTS |= {"list_req": "list_req_", "weight_req": "weight_req_", "bias_req": "bias_req_"}

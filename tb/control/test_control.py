@@ -475,7 +475,7 @@ async def soft_reset(n: Neighbours) -> None:
         assert n.kinds("run")[0].info["prow"] == 0 and len(n.kinds("ev_calc_done")) == 2
 
 
-FIRST = "test_control fault_tests move_tests leftover_tests"  # half of the time
+FIRST = "test_control fault_tests move_tests leftover_tests stage_tests"  # half of the time
 
 
 @pytest.mark.tier(check=["verilator-further", "verilator-deep"], nightly=["icarus-*"])

@@ -9,6 +9,7 @@ from cocotb.triggers import RisingEdge
 
 from openkpu.layer.argument import ERROR_CODES, LayerArg
 from openkpu.layer.decoded import Sizes
+from openkpu.layer.pool_layer import pool_layer
 from openkpu_tb.core.block_bench import block_test
 from openkpu_tb.simrun import run_bench
 from tb.layer_decode.bench import PARTS, Bench, Case, legal, spoil
@@ -64,6 +65,27 @@ async def dropped(bench: Bench, dut) -> None:
         await RisingEdge(dut.clk)
         assert int(dut.idle.value), f"{count} words are still there"
         assert await bench.decode(legal(bench.sizes), 1.0, 0) == 0
+
+
+@block_test(Bench)
+async def pads(bench: Bench) -> None:
+    """A window lies over a pixel of its map at least (docs/kpu.md): on each side, a pad of its size
+    less one is legal, one of its size is BAD_POOL, whatever the other sides are."""
+    side = dict.fromkeys(("wgt_base", "bias_base", "first", "last", "parity"), 0)
+    side |= {"eight_bit": 1, "index": 1}
+    sides = ("top", "left", "bottom", "right")
+    for turn in range(40):
+        at, size = turn % 4, 1 + turn % 7
+        window = [random.randint(1, 16), random.randint(1, 16)]
+        window[at % 2] = size
+        pad = [0 if turn % 8 < 4 else min(7, window[i % 2] - 1) for i in range(4)]
+        pad[at] = size - 1
+        arg = pool_layer((2, 20, 20), 1 + turn % 4, tuple(window), (1, 1), tuple(pad))
+        assert await bench.decode(Case(arg, side), 1.0, 0) == 0
+        more = arg.replace(**{f"pool_{sides[at]}": size})
+        reach = 20 + pad[at - 2] + 1  # with the pad of its size
+        more = more.replace(**{("o_col_high", "o_row_wid")[at % 2]: reach})
+        assert await bench.decode(Case(more, side), 1.0, 0) == ERROR_CODES["BAD_POOL"]
 
 
 def edges(arg: LayerArg) -> dict[str, int]:
