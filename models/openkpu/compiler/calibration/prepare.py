@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.calibration import affine, curves, sound, spelled
+from openkpu.compiler.calibration import affine, curves, sound
 from openkpu.compiler.calibration.net import Net
+from openkpu.compiler.calibration.spelling import rules
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.onnx import file
 from openkpu.compiler.onnx.float_form import HANDLERS
@@ -28,7 +29,7 @@ OFF = ["TransposeOptimizer", "SliceConcatToSpaceToDepthFusion"]
 LEAST_OPSET = 13  # the first whose QuantizeLinear has a scale for each channel
 SIZES = ("BatchNormalization", "Constant", "ConstantOfShape", "Dropout", "Expand", "Shape")
 # computed from constants or shapes, or folded; what is left of them is refused when it is read
-FOLDED = frozenset((*SIZES, *spelled.REDUCED, "GatherElements", "Range", "Size", "Tile", "Where"))
+FOLDED = frozenset((*SIZES, *rules.SPELLED, "GatherElements", "Range", "Size", "Tile", "Where"))
 
 
 def is_float(data: bytes, name: str, folder: Path | None = None) -> bool:
@@ -70,11 +71,9 @@ def prepared(
             what = f"output {value.name!r} is an input or a constant, expected a node's result"
             raise CompileError(what, where=name)
     _fixed(model, {v.name: v.shape for v in parsed.inputs})
-    spelled.spell_pads(model)
-    spelled.spell_groups(model)
+    rules.spell_model(model)
     net = Net(_optimised(_newer(model, name), name))
-    for rule in spelled.RULES:
-        rule(net)
+    rules.spell_net(net)
     _check_finite(net, name)
     affine.fold(net)
     sound.check_net(net, name)

@@ -51,15 +51,16 @@ def lower_move_node(state: State, node: Move) -> None:
 
 def _narrowed(state: State, held: Held) -> Held:
     """A part of the channels as a map of its own, where it fills rows and has been written."""
-    geometry, place = held.geometry(), held.place
-    if geometry is None or place.buffer in state.fresh:
+    place = held.place
+    if place.buffer in state.fresh or not held.where.size:
         return held
-    first, count = int(geometry.channels[0]), len(geometry.channels)
-    full = count % place.groups == 0 or first + count == place.shape[0]
-    in_order = np.array_equal(geometry.channels, first + np.arange(count))
-    if not in_order or first % place.groups or not full or count == place.shape[0]:
+    pixels = place.shape[1] * place.shape[2]
+    first, last = (int(at) // pixels for at in (held.where.min(), held.where.max()))
+    count = last + 1 - first
+    full = count % place.groups == 0 or last + 1 == place.shape[0]
+    if first % place.groups or not full or count == place.shape[0]:
         return held
-    where = held.where - first * place.shape[1] * place.shape[2]
+    where = held.where - first * pixels
     return Held(place.part(first, count), where, held.zero, held.span, held.margin)
 
 
