@@ -9,9 +9,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from models.tests.bands.test_bands import GRAPHS, graph_of, values
 from models.tests.compiler.compiled_graphs import Maker
 from models.tests.compiler.mobilenet import block, relu6
-from models.tests.compiler.test_bands import GRAPHS, graph_of, values
 from openkpu import configs
 from openkpu.compiler import build, run
 from openkpu.compiler.form import reference

@@ -267,7 +267,7 @@ class Builder:
             return False
         except Unable as error:
             state.back(mark)
-            if not isinstance(node, Table):
+            if not isinstance(node, (Move, Table)):
                 raise self._refuse(node, str(error)) from None
             self.hosted.add(node.name)
             return False

@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from models.tests.compiler import test_bands
+from models.tests.bands import test_bands
 from models.tests.compiler.attention_graph import attention
 from models.tests.compiler.compiled_graphs import Maker, differs
 from models.tests.quantised.wide_graphs import chain, mixed, on_grid, parted

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.tests.compiler import test_bands
+from models.tests.bands import test_bands
 from models.tests.compiler.compiled_graphs import Maker
 from models.tests.kmodel import test_kmodel_containers as containers
 from openkpu.compiler import okpu

@@ -10,7 +10,7 @@ from openkpu.compiler.bands import split
 from openkpu.compiler.bands.chains import BandPlan, Chain
 from openkpu.compiler.bands.emit import Emitter
 from openkpu.compiler.bands.graph import Layers
-from openkpu.compiler.bands.plan import Planner
+from openkpu.compiler.bands.plan import Planner, tall
 from openkpu.compiler.bands.ports import Piece
 from openkpu.compiler.lowering import place
 from openkpu.compiler.lowering.device import Spec
@@ -69,6 +69,8 @@ def fitted(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
 
     ``wanted``: layers whose output maps the host reads.
     """
+    if any(tall(spec.src) or tall(spec.dst) for spec in specs):
+        return _banded(specs, wanted, config)
     try:
         place.placed_rows(specs, [], config.ai_ram_rows)
     except Unable:

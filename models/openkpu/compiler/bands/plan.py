@@ -31,6 +31,7 @@ from openkpu.compiler.bands.chains import (
 )
 from openkpu.compiler.bands.graph import Layers, Map
 from openkpu.compiler.bands.lines import Window, window
+from openkpu.compiler.form.graph import MOST_LINES
 from openkpu.compiler.lowering.device import Place
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
@@ -45,6 +46,11 @@ SHARES = (1, 0.5, 0.25, 0.1, 0)  # of the AI RAM: larger maps lie in storage, at
 NEVER = math.inf
 
 
+def tall(place: Place) -> bool:
+    """Has a map more lines than a layer has?"""
+    return place.shape[1] > MOST_LINES
+
+
 class Planner:
     """Plans for one list on one configuration."""
 
@@ -52,6 +58,7 @@ class Planner:
         self.layers, self.config, self.ram_rows = layers, config, ram_rows
         self.bandable = [layers.bandable(n) for n in range(len(layers.specs))]
         self.fixed = [self._bytes(spec.arg) / config.bus_bytes for spec in layers.specs]
+        self.tall = frozenset(b for b, m in layers.maps.items() if m.shape[1] > MOST_LINES)
         self.in_place = [s.in_order and s.src2 is None and s.constant is None for s in layers.specs]
         self.finer = 0  # counts of bands that are passed over, for smaller pieces in storage
         self.extra: dict[Range, int] = {}  # rows that chains turned out to need besides
@@ -318,7 +325,15 @@ class Planner:
         return [parts for parts in PARTS if parts == 1 or parts * CHANNELS <= outputs]
 
     def _fits(self, stored: frozenset[int], chain: Chain) -> bool:
-        return self.rows(chain, stored) <= self.ram_rows
+        return self._low(chain) and self.rows(chain, stored) <= self.ram_rows
+
+    def _low(self, chain: Chain) -> bool:
+        """Has no layer of a chain more lines than the device's have?"""
+        if not self.tall:
+            return True
+        windows = self.ranges(chain, chain.bands // 2).windows.values()
+        lines = ((w.high - w.low, w.behind - w.first) for w in windows)
+        return max(map(max, lines)) <= MOST_LINES - (chain.bands > 2)
 
     def _torn(self, first: int, behind: int, stored: frozenset[int]) -> bool:
         """Is a map of storage written by this chain and by another one?"""
@@ -446,7 +461,7 @@ class Planner:
         """Maps of storage that are tried first."""
         rows = {b: self.layers.maps[b].rows for b in self._able()}
         shares = [self.ram_rows * share for share in SHARES]
-        return [frozenset(b for b in rows if rows[b] > share) for share in shares]
+        return [self.tall | {b for b in rows if rows[b] > share} for share in shares]
 
     def _between(self, plan: BandPlan, able: list[int]) -> list[int]:
         """Maps between chains."""
@@ -456,7 +471,7 @@ class Planner:
                 buffer = self.layers.specs[number].dst.buffer
                 if not self.leaves(self.layers.maps[buffer], chain):
                     inner.add(buffer)
-        return [b for b in able if b not in inner]
+        return [b for b in able if b not in inner and b not in self.tall]
 
 
 def _better(old: BandPlan | int, new: BandPlan | int) -> BandPlan | int:

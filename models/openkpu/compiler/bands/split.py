@@ -8,16 +8,15 @@ import dataclasses
 
 from openkpu.compiler.lowering.device import Place, Spec
 
+Uses = list[tuple[int, str, Place]]  # number of a layer, which of its maps, where that lies
+
 
 def split_order(specs: list[Spec], wanted: set[int]) -> list[tuple[int, Spec]]:
     """(number, layer) in an order in which fewer maps are needed at a time."""
-    used: dict[int, list[tuple[int, str, Place]]] = {}
-    for number, spec in enumerate(specs):
-        for name, place in (("src", spec.src), ("src2", spec.src2), ("dst", spec.dst)):
-            if place is not None:
-                used.setdefault(place.buffer, []).append((number, name, place))
-    fresh = max(used) + 1
     made = [dataclasses.replace(spec) for spec in specs]
+    _parted(made)
+    used = _uses(made)
+    fresh = max(used) + 1
     for uses in used.values():
         written = [place for _, name, place in uses if name == "dst"]
         read = {place for _, name, place in uses if name != "dst"}
@@ -29,6 +28,31 @@ def split_order(specs: list[Spec], wanted: set[int]) -> list[tuple[int, Spec]]:
         for number, name, place in uses:
             made[number] = dataclasses.replace(made[number], **{name: names[place]})
     return _ordered(list(enumerate(made)))
+
+
+def _uses(specs: list[Spec]) -> dict[int, Uses]:
+    """The maps of all layers, by buffer."""
+    used: dict[int, Uses] = {}
+    for number, spec in enumerate(specs):
+        for name, place in (("src", spec.src), ("src2", spec.src2), ("dst", spec.dst)):
+            if place is not None:
+                used.setdefault(place.buffer, []).append((number, name, place))
+    return used
+
+
+def _parted(specs: list[Spec]) -> None:
+    """Give maps of a buffer that share no rows a buffer each, which begins with its first map: of
+    a concatenation some parts may be written by other lists."""
+    used = _uses(specs)
+    fresh = max(used) + 1
+    for uses in used.values():
+        end = first = -1
+        for number, name, place in sorted(uses, key=lambda use: use[2].row):
+            if place.row >= end:
+                fresh, first = fresh + 1, place.row
+            end = max(end, place.row + place.rows)
+            moved = dataclasses.replace(place, buffer=fresh - 1, row=place.row - first)
+            specs[number] = dataclasses.replace(specs[number], **{name: moved})
 
 
 def _ordered(layers: list[tuple[int, Spec]]) -> list[tuple[int, Spec]]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.pooling import POOL_STRIDE
-from openkpu.compiler.form.graph import LONGEST, MOST_LINES, Graph, Node, Tensor
+from openkpu.compiler.form.graph import LONGEST, MOST_LINES, TALLEST, Graph, Node, Tensor
 from openkpu.compiler.lowering import requant
 from openkpu.compiler.lowering.device import Held, Place, Spec
 from openkpu.configs import Config
@@ -84,9 +84,9 @@ class State:
             layout = Layout(*shape)
         except ValueError as error:
             raise Unable(str(error)) from None
-        if layout.row_len > 15 or shape[0] > 9216 or shape[1] > MOST_LINES:
-            sizes = f"{LONGEST} pixels, {MOST_LINES} lines and 9216 channels"
-            raise Unable(f"a map {shape}, the device has up to {sizes}")
+        if layout.row_len > 15 or shape[0] > 9216 or shape[1] > TALLEST:
+            sizes = f"{LONGEST} pixels, {TALLEST} lines in bands and 9216 channels"
+            raise Unable(f"a map {shape}, expected up to {sizes}")
         self.buffers += 1
         return Place(self.buffers - 1, 0, shape)
 
@@ -178,7 +178,8 @@ class State:
             assert made is not None
             return made
         try:
-            arg = pool_layer(src.shape, kind, kernel, strides, pads, pad_value=pad_value)
+            window = (kind, kernel, strides, pads)
+            arg = _tall_pool(src.shape, dst.shape[1], *window, pad_value=pad_value)
         except LayerError as error:
             raise Unable(str(error)) from None
         none = np.zeros(0, np.uint64)
@@ -251,10 +252,23 @@ def tall(shape: tuple[int, int, int], o: int, **fields: Any) -> LayerArg:
         return LayerArg.make(c, height, width, o, **fields)
     except LayerError as error:
         stride = POOL_STRIDE.get(fields.get("pool", 0), 1)
-        if error.code != "BAD_ADDR" or height // stride <= 1:
+        if (error.code != "BAD_ADDR" and height <= MOST_LINES) or height // stride <= 1:
             raise
     arg = tall((c, height // 2, width), o, **fields)
     return with_lines(arg, height, height // stride)
+
+
+def _tall_pool(shape: tuple[int, int, int], lines: int, *window: Any, pad_value: int) -> LayerArg:
+    """``pool_layer`` for maps of any height, ``lines`` of the result."""
+    c, height, width = shape
+    faults: list[LayerError] = []
+    for less in range(height.bit_length()):
+        try:
+            arg = pool_layer((c, height >> less, width), *window, pad_value=pad_value)
+            return with_lines(arg, height, lines) if less else arg
+        except LayerError as error:
+            faults.append(error)
+    raise faults[0]
 
 
 def with_lines(arg: LayerArg, height: int, out_height: int) -> LayerArg:

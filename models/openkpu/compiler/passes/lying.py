@@ -42,6 +42,20 @@ def lay_down(graph: Graph, tall: bool = False) -> None:
         _swap(graph, names)
 
 
+def stand_up(graph: Graph) -> None:
+    """Maps with lines longer than the device's change lines and columns; tall ones are computed in
+    bands."""
+    sets = alike.sets_of(graph)
+    for root in dict.fromkeys(sets.values()):
+        names = {name for name, its in sets.items() if its == root}
+        sizes = [graph.tensors[name].shape[2:] for name in names]
+        wide, high = (max(size[axis] for size in sizes) for axis in (1, 0))
+        inside = [n for n in graph.nodes if n.outputs[0] in names and alike.together(n)]
+        flat = [n for n in inside if isinstance(n, Elementwise) and not _mapped(graph, n)]
+        if wide > LONGEST >= high and any(isinstance(n, (Conv, Pool)) for n in inside) and not flat:
+            _swap(graph, names)
+
+
 def has_tall(graph: Graph) -> bool:
     """Are there maps that ``tall`` would lay down, and only it?"""
     return len(_upright_sets(graph, True)) > len(_upright_sets(graph, False))

@@ -37,7 +37,7 @@ from openkpu.compiler.form.graph import (
 from openkpu.compiler.passes.broadcast import write_out
 from openkpu.compiler.passes.constants import fold_constants
 from openkpu.compiler.passes.folding import fold_wide
-from openkpu.compiler.passes.lying import SWAP, has_tall, lay_down
+from openkpu.compiler.passes.lying import SWAP, has_tall, lay_down, stand_up
 from openkpu.compiler.passes.padded import split_padded
 from openkpu.compiler.passes.transposed import phases
 
@@ -213,7 +213,16 @@ def _phases(graph: Graph, node: Conv, x: Tensor) -> None:
     graph.nodes[at : at + 1] = [*moves, made]
 
 
-FIRST = (fold_constants, phases, write_out, take_evenly, fold_pads, fuse_clamps, fold_wide)
+FIRST = (
+    fold_constants,
+    phases,
+    write_out,
+    take_evenly,
+    fold_pads,
+    fuse_clamps,
+    fold_wide,
+    stand_up,
+)
 LAST = (straighten, split_padded, space_to_depth, drop_unused)
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
+from models.tests.bands.test_bands import dilated, graph_of, on
 from models.tests.compiler.compiled_graphs import Maker
-from models.tests.compiler.test_bands import dilated, graph_of, on
 from openkpu import configs
 from openkpu.compiler import room
 from openkpu.compiler.errors import CompileError, RoomError
