@@ -91,6 +91,11 @@ def zeros(f: File, x: str) -> str:
     return f.node("Add", x, f.node("Conv", x, f.put(np.zeros((8, 8, 1, 1)))))
 
 
+def neighbours(f: File, x: str) -> str:
+    x = f.node("LRN", x, size=5, alpha=0.5, beta=0.75, bias=2.0)
+    return f.node("LRN", x, size=3, alpha=0.9, beta=0.5)
+
+
 CASES: dict[str, tuple[Shape, Make, str]] = {
     "rows": (ROWS, normalised(-1, "Pow", True), "LayerNormalization"),
     "rows, no numbers": (ROWS, normalised(2, "Mul", False), "LayerNormalization"),
@@ -104,6 +109,7 @@ CASES: dict[str, tuple[Shape, Make, str]] = {
     "two axes": (ROWS, terms, "LayerNormalization"),
     "excited": (MAP, excited, "Mul"),
     "zeros": (MAP, zeros, "Add"),
+    "neighbours": (MAP, neighbours, "Pow"),
 }
 
 
@@ -132,7 +138,14 @@ def test_spelled(name: str) -> None:
         y = make(f, linear(f, "x", shape))
     data = f.data(y, shape, (None,))
     kinds = {n.op_type for n in prepare.prepared(data, "net").nodes}
-    assert kind in kinds and not kinds & {"ReduceL2", "ReduceL1", "Sum", "Expand", "ReduceMin"}
+    assert kind in kinds and not kinds & {
+        "ReduceL2",
+        "ReduceL1",
+        "Sum",
+        "Expand",
+        "ReduceMin",
+        "LRN",
+    }
     graph, many = graph_of(data, shape, 0.01 if name == "zeros" else 1.0)
     program = build.build_program(graph, configs.load_config("small"))
     assert agree.faults(graph, program, many[0]) == []
@@ -165,6 +178,18 @@ def test_masks(mask: str, factor: float) -> None:
     (want,) = run(data, many[0])
     assert np.abs(found - want).max() < 0.06 * np.abs(want).max()
     np.testing.assert_allclose(found[0, 0], want[0, 0], atol=0.03 * np.abs(want).max())
+
+
+def test_neighbours_are_exact() -> None:
+    """The sum of squares as it is spelled, in float: windows of five and of three channels."""
+    f = File()
+    data = f.data(neighbours(f, linear(f, "x", MAP)), MAP, (None,))
+    feed = {"x": RNG.normal(0, 3, MAP).astype(np.float32)}
+    (found,), (want,) = (
+        run(prepare.prepared(data, "net").done().SerializeToString(), feed),
+        run(data, feed),
+    )
+    np.testing.assert_allclose(found, want, rtol=1e-5)
 
 
 def test_an_infinity_elsewhere_is_refused() -> None:

@@ -129,3 +129,38 @@ def spell_reductions(net: Net) -> None:
                 net.shapes[y] = shape
             x = y
     net.nodes = made
+
+
+def spell_lrn(net: Net) -> None:
+    """LRN, x / (bias + alpha / size * sum of squares of its neighbours)^beta, as a square, a 1x1
+    convolution that adds up the channels, a function and a product."""
+    from onnx import helper
+
+    made: list[Any] = []
+    for node in net.nodes:
+        x, y = node.input[0] if node.input else "", node.output[0]
+        shape = net.shapes.get(x, ())
+        if node.op_type != "LRN" or len(shape) != 4:
+            made.append(node)
+            continue
+        size, alpha, beta, bias = (
+            attribute(node, name, default)
+            for name, default in (("size", 1), ("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
+        )
+        apart = np.arange(shape[1])[None] - np.arange(shape[1])[:, None]
+        near = (apart >= -((size - 1) // 2)) & (apart <= size // 2)
+        weights = net.put(f"{node.name}.neighbours", near[..., None, None] * (alpha / size))
+        offset = net.put(f"{node.name}.bias", np.full(shape[1], bias))
+        power = net.put(f"{node.name}.power", np.array(-beta))
+        steps = (
+            ("Mul", [x, x], f"{y}/square"),
+            ("Conv", [f"{y}/square", weights, offset], f"{y}/sum"),
+            ("Pow", [f"{y}/sum", power], f"{y}/factor"),
+            ("Mul", [x, f"{y}/factor"], y),
+        )
+        for kind, inputs, output in steps:
+            label = node.name if output == y else f"{node.name}/{kind.lower()}"
+            made.append(helper.make_node(kind, inputs, [output], label))
+            net.shapes[output] = shape
+            net.floats.add(output)
+    net.nodes = made

@@ -15,10 +15,10 @@ from openkpu.compiler.calibration.spelling import (
 )
 
 # computed from constants or shapes, folded, or spelled; what is left of them is refused when read
-SPELLED = frozenset((*operators.REDUCED, *recurrent.CELLS, "Einsum"))
+SPELLED = frozenset((*operators.REDUCED, *recurrent.CELLS, "Einsum", "LRN"))
 RULES = (
     *(einsum.spell_einsum, recurrent.unroll),
-    *(operators.spell_sums, operators.spell_expands, masks.spell_masks),
+    *(operators.spell_sums, operators.spell_lrn, operators.spell_expands, masks.spell_masks),
     *(normalisations.join_normalisations, normalisations.join_lengths),
     *(operators.spell_reductions, normalisations.spell_terms),
 )
