@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
+
 from openkpu.layer.layout import ROW_BYTES
 from openkpu.terminal import printable
+from openkpu.words import near, option
 
 
 class CompileError(ValueError):
@@ -23,6 +26,20 @@ class CompileError(ValueError):
     def within(self, where: str) -> CompileError:
         """The same error, in the file ``where``."""
         return CompileError(self.reason, node=self.node, operator=self.operator, where=where)
+
+
+def ends_before(text: str, names: Iterable[str]) -> str:
+    """Why an operator is refused, and how the network ends in front of it."""
+    found = ",".join(dict.fromkeys(filter(None, names)))
+    return f"{text}; {option('ends', found)} ends the network in front of it" if found else text
+
+
+def check_ends(ends: Sequence[str], made: Collection[str], name: str) -> None:
+    """CompileError for a tensor with which a network cannot end: nothing computes it."""
+    for end in ends:
+        if end not in made:
+            hint = near(end, made, f"expected names of {len(made)} computed tensors")
+            raise CompileError(f"{option('ends', end)}: no node writes it; {hint}", where=name)
 
 
 class FloatModelError(CompileError):

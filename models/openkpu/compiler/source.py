@@ -42,18 +42,21 @@ def is_ours(path: str | Path) -> bool:
     return okpu.is_program(head) or is_tflite(head)
 
 
-def read_graph(path: str | Path, shape: Sequence[int] | None = None) -> Graph:
+def read_graph(
+    path: str | Path, shape: Sequence[int] | None = None, ends: Sequence[str] = ()
+) -> Graph:
     """The graph of a quantised TFLite or ONNX file; CompileError with one line.
 
     ``shape`` fixes an open shape of an ONNX model's input; of a TFLite model it is the input's own,
-    or that with a batch of 1.
+    or that with a batch of 1. ``ends``: tensors with which the network ends, in place of the file's
+    outputs.
     """
-    graph, _ = _graph(path, shape, None)
+    graph, _ = _graph(path, shape, None, ends)
     return graph
 
 
 def _graph(
-    path: str | Path, shape: Sequence[int] | None, request: Request | None
+    path: str | Path, shape: Sequence[int] | None, request: Request | None, ends: Sequence[str]
 ) -> tuple[Graph, Calibrated | None]:
     data, name = files.read_bytes(path, CompileError), Path(path).name
     kind = Path(path).suffix.lower()
@@ -61,31 +64,38 @@ def _graph(
     if not tflite_file and kind != ".onnx" and not is_onnx(data):
         raise CompileError(f"no model, expected one of {', '.join(KINDS)}", where=name)
     folder = Path(path).parent
-    floats = float_form.is_float(data, name) if tflite_file else is_float(data, name, folder)
+    if tflite_file:
+        floats = float_form.is_float(data, name, ends)
+    else:
+        floats = is_float(data, name, folder, ends)
     if floats:
         if request is None:
             raise FloatModelError(calibrate.needed(), where=name)
-        found = calibrate.calibrated(data, name, request, shape, folder)
+        found = calibrate.calibrated(data, name, request, shape, folder, ends)
         return found.graph, found
     if request is not None:
         raise CompileError(calibrate.quantised(), where=name)
     if tflite_file:
-        graph = tflite.read_tflite(data, name, shape)
+        graph = tflite.read_tflite(data, name, shape, ends)
     else:
-        graph = onnx_reader.read_onnx(data, name, shape, folder)
+        graph = onnx_reader.read_onnx(data, name, shape, folder, ends)
     if shape is not None and shape[0] == 1:
         graph.batch = 1  # as asked for
     return graph, None
 
 
 def quantised_model(
-    path: str | Path, request: Request, config: Config, shape: Sequence[int] | None = None
+    path: str | Path,
+    request: Request,
+    config: Config,
+    shape: Sequence[int] | None = None,
+    ends: Sequence[str] = (),
 ) -> Calibrated:
     """A float TFLite or ONNX model, quantised; CompileError with one line.
 
-    ``config`` is that of a budget of cycles.
+    ``config`` is that of a budget of cycles; ``ends`` as in ``read_graph``.
     """
-    _, found = _graph(path, shape, request)
+    _, found = _graph(path, shape, request, ends)
     assert found is not None, "a request is met, or refused"
     return _within(found, config)
 
@@ -103,24 +113,26 @@ def read_model_program(
     shape: Sequence[int] | None = None,
     request: Request | None = None,
     one_list: bool = False,
+    ends: Sequence[str] = (),
 ) -> tuple[Program, Calibrated | None]:
     """The program of a model, compiled for a configuration, or of a program file; of a float model
     also what it was quantised from.
 
-    ``one_list``: weights of 16 bits start no list of their own (``fitting_program``).  CompileError
+    ``one_list``: weights of 16 bits start no list of their own (``fitting_program``); ``ends`` as
+    in ``read_graph``.  CompileError
     with one line: what no reader reads, a node that nothing computes, a program
     whose maps or weights do not fit the configuration, a float model without a ``request``.
     """
     head = files.read_bytes(path, CompileError)
     if okpu.is_program(head) or Path(path).suffix.lower() == ".okpu":
-        if shape is not None:
-            raise CompileError(
-                f"{option('shape')} is of a model's input, this is compiled", where=str(path)
-            )
+        for name, given in (("shape", shape), ("ends", ends)):
+            if given:
+                what = f"{option(name)} is of a model, this is compiled"
+                raise CompileError(what, where=str(path))
         if request is not None:
             raise CompileError(calibrate.quantised(), where=str(path))
         return okpu.loads_okpu(head, Path(path).name), None
-    graph, found = _graph(path, shape, request)
+    graph, found = _graph(path, shape, request, ends)
     if found:
         found = _within(found, config, one_list)
         graph = found.graph
@@ -135,7 +147,8 @@ def read_program(
     shape: Sequence[int] | None = None,
     request: Request | None = None,
     one_list: bool = False,
+    ends: Sequence[str] = (),
 ) -> Program:
     """As ``read_model_program``, the program alone."""
-    program, _ = read_model_program(path, config, shape, request, one_list)
+    program, _ = read_model_program(path, config, shape, request, one_list, ends)
     return program

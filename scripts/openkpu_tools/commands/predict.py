@@ -148,7 +148,9 @@ def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 
 def of_compiled(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A quantised model: its task lists; CompileError, NetworkError."""
-    program, calibrated = read_model_program(args.model, args.config, args.shape, args.request)
+    program, calibrated = read_model_program(
+        args.model, args.config, args.shape, args.request, ends=args.ends or ()
+    )
     if calibrated:
         print(calibrated.summary)
     found = []
@@ -208,7 +210,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
             raise UsageError(
                 f"{option(name)} and {args.model} together, expected a kmodel to use it with"
             )
-    for name in () if args.quantised else ("shape", "calibration", *OF_CALIBRATION, *OF_PICTURES):
+    for name in (
+        () if args.quantised else ("shape", "ends", "calibration", *OF_CALIBRATION, *OF_PICTURES)
+    ):
         if getattr(args, name) not in (None, False):
             raise UsageError(f"{option(name)} without a quantised model, which it is for")
     args.request = request_of(args, pictures=True)

@@ -67,7 +67,7 @@ def parse_stream(argv: list[str] | None) -> argparse.Namespace:
     if args.input and not (args.network or args.model):
         command.needs(args, "input", "network", "a network")
     ours = bool(args.model) and is_ours(args.model)
-    for name in ("shape", "calibration", *OF_CALIBRATION, *OF_PICTURES):
+    for name in ("shape", "ends", "calibration", *OF_CALIBRATION, *OF_PICTURES):
         command.needs(args, name, "model", "a quantised model")
         if getattr(args, name) not in (None, False) and not ours:
             raise UsageError(f"{option(name)} without a quantised model, which it is for")
@@ -104,7 +104,7 @@ def stream_work(args: argparse.Namespace) -> Work:
 def of_model(args: argparse.Namespace) -> Work:
     """A quantised model: its task list alone, the maps as the host would write them."""
     program, calibrated = read_model_program(
-        args.model, args.config, args.shape, args.request, one_list=True
+        args.model, args.config, args.shape, args.request, one_list=True, ends=args.ends or ()
     )
     if calibrated:
         print(calibrated.summary)

@@ -31,7 +31,7 @@ FOR_MODELS = (
     *("image", "layers", "functions", "numbering"),
     *("detector", "bgr", "scale", "bias", "fast"),
 )
-FOR_QUANTISED = ("mean", "labels", "raw", "shape", "html", "calibration", *OF_CALIBRATION)
+FOR_QUANTISED = ("mean", "labels", "raw", "shape", "ends", "html", "calibration", *OF_CALIBRATION)
 FOR_PICTURES = ("detector", "png", "bgr", "scale", "bias")
 ALONE = (sim_digits, sim_model, sim_network, sim_quantised)  # with GOLDEN: nothing to compare with
 SOURCES = ("model", "vectors", "network", "matmul")  # what runs; without any of them, digits

@@ -54,6 +54,14 @@ def shape(text: str) -> tuple[int, ...]:
     return tuple(map(int, words))
 
 
+def names(text: str) -> tuple[str, ...]:
+    """argparse type: names with commas between."""
+    found = tuple(text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected names, for example boxes,scores")
+    return found
+
+
 def layer_range(text: str) -> str:
     """argparse type: 3-7, 3- or 5; the model says later which layers it has."""
     if not re.fullmatch(r"\d+(-\d*)?", text, re.ASCII):
@@ -130,6 +138,12 @@ def _shape(parser: Parser) -> None:
         type=shape,
         help="shape of a quantised model's input that is open, or of its batch",
     )
+    _ends(parser)
+
+
+def _ends(parser: Parser) -> None:
+    words = "tensors with which the network ends, in place of the file's outputs: boxes,scores"
+    parser.add_argument("--ends", type=names, help=words)
 
 
 def _network(parser: Parser) -> None:
@@ -290,6 +304,7 @@ def quantise(parser: Parser) -> None:
     parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
     parser.add_argument("-o", "--output", type=command.path, help="QDQ model to write (.onnx)")
     parser.add_argument("--shape", type=shape, help="shape of an input that the model leaves open")
+    _ends(parser)
     configured(parser, "k210", "configuration whose cycles a percentage of WIDE is of")
     _calibration(parser)
     _pictures(parser)

@@ -70,8 +70,9 @@ def calibrated(
     request: samples.Request,
     shape: Sequence[int] | None = None,
     folder: Path | None = None,
+    ends: Sequence[str] = (),
 ) -> Calibrated:
-    """The model quantised; CompileError with one line.
+    """The model quantised, up to the tensors ``ends`` if there are any; CompileError with one line.
 
     A budget of cycles is not looked at (``widening``): it is the configuration's.
     """
@@ -81,8 +82,8 @@ def calibrated(
         what = "calibration needs ONNX Runtime: pip install 'openkpu[quantise]'"
         raise CompileError(what, where=name) from None
     if is_tflite(data):
-        data, folder = float_form.converted(data, name), None
-    net = prepare.prepared(data, name, shape, folder)
+        data, folder, ends = float_form.converted(data, name, ends), None, ()
+    net = prepare.prepared(data, name, shape, folder, ends)
     names = weighted.named_layers(net, request.wide, name)
     taken = samples.taken_inputs(net)
     given = samples.read_samples(request, taken)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from openkpu.compiler.calibration import affine, curves, sound
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.calibration.spelling import rules
-from openkpu.compiler.errors import CompileError
+from openkpu.compiler.errors import CompileError, ends_before
 from openkpu.compiler.onnx import file
 from openkpu.compiler.onnx.float_form import HANDLERS
 
@@ -32,23 +32,28 @@ SIZES = ("BatchNormalization", "Constant", "ConstantOfShape", "Dropout", "Expand
 FOLDED = frozenset((*SIZES, *rules.SPELLED, "GatherElements", "Range", "Size", "Tile", "Where"))
 
 
-def is_float(data: bytes, name: str, folder: Path | None = None) -> bool:
+def is_float(data: bytes, name: str, folder: Path | None = None, ends: Sequence[str] = ()) -> bool:
     """Is an ONNX model a float one: no quantisation in it?"""
-    kinds = {node.op_type for node in file.load_onnx(data, name, folder).graph.node}
+    kinds = {node.op_type for node in file.load_onnx(data, name, folder, ends).graph.node}
     return not any("Linear" in k or k == "QGemm" or k.endswith("Integer") for k in kinds)
 
 
 def prepared(
-    data: bytes, name: str, shape: Sequence[int] | None = None, folder: Path | None = None
+    data: bytes,
+    name: str,
+    shape: Sequence[int] | None = None,
+    folder: Path | None = None,
+    ends: Sequence[str] = (),
 ) -> Net:
     """The network; CompileError with one line for what cannot be quantised.
 
-    ``shape`` fixes an open shape of the input; ``folder`` holds external data.
+    ``shape`` fixes an open shape of the input; ``folder`` holds external data; ``ends``: tensors
+    with which the network ends, in place of the file's outputs.
     """
     from onnx import numpy_helper
 
-    parsed = file.parse_onnx(data, name, shape, folder)
-    model = file.load_onnx(data, name, folder)
+    parsed = file.parse_onnx(data, name, shape, folder, ends)
+    model = file.load_onnx(data, name, folder, ends)
     for value in parsed.inputs:
         if value.dtype != "float32":
             what = f"input {value.name!r} is {value.dtype}, expected float32"
@@ -116,6 +121,7 @@ def _known(model: Any, parsed: file.RawFile, name: str) -> None:
         there = (node.domain, node.operator) in HANDLERS or node.operator in FOLDED
         if not there:
             what = "no such operator here; docs/compiler.md has the table of operators"
+            what = ends_before(what, (n for n in node.inputs if n not in constant))
             raise CompileError(what, node=node.name, operator=node.operator, where=name)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.errors import CompileError
+from openkpu.compiler.errors import CompileError, check_ends, ends_before
 from openkpu.terminal import printable
 from openkpu.words import option
 
@@ -78,8 +78,9 @@ def is_onnx(data: bytes) -> bool:
         return False
 
 
-def load_onnx(data: bytes, name: str, folder: Path | None = None) -> Any:
-    """The model (``onnx.ModelProto``), checked, with its external data, its functions inlined.
+def load_onnx(data: bytes, name: str, folder: Path | None = None, ends: Sequence[str] = ()) -> Any:
+    """The model (``onnx.ModelProto``), checked, with its external data, its functions inlined; only
+    what computes the tensors ``ends``, if there are any.
 
     CompileError for a file that is none, damaged, or cannot be used.
     """
@@ -96,9 +97,12 @@ def load_onnx(data: bytes, name: str, folder: Path | None = None) -> Any:
     _opset(model, name)
     if not model.graph.output:
         raise CompileError("the model has no output, expected one or more", where=name)
+    if ends:
+        _end(model, ends, name)
     _external(model, name, folder)
+    made = {tensor for node in model.graph.node for tensor in node.output}
     for node in model.graph.node:
-        _known(node, {f.name for f in model.functions}, name)
+        _known(node, {f.name for f in model.functions}, made, name)
     try:
         if model.functions:
             model = inliner.inline_local_functions(model)
@@ -137,13 +141,18 @@ def _wide(tensor: Any) -> npt.NDArray[np.float32]:
 
 
 def parse_onnx(
-    data: bytes, name: str, shape: Sequence[int] | None = None, folder: Path | None = None
+    data: bytes,
+    name: str,
+    shape: Sequence[int] | None = None,
+    folder: Path | None = None,
+    ends: Sequence[str] = (),
 ) -> RawFile:
     """The parts of a file; CompileError for one that is none, damaged, or cannot be used.
 
-    ``shape`` replaces an open shape of the input. ``folder`` holds external data.
+    ``shape`` replaces an open shape of the input. ``folder`` holds external data. ``ends``: the
+    tensors with which the network ends, in place of the file's outputs.
     """
-    model = load_onnx(data, name, folder)
+    model = load_onnx(data, name, folder, ends)
     graph = model.graph
     constants, faults = {}, {}
     for tensor in graph.initializer:
@@ -165,6 +174,35 @@ def parse_onnx(
         outputs,
         batch,
     )
+
+
+def _end(model: Any, ends: Sequence[str], name: str) -> None:
+    """Make tensors the outputs, and leave out what nothing of them needs."""
+    import onnx
+    from onnx import helper
+
+    graph = model.graph
+    made = {tensor for node in graph.node for tensor in node.output if tensor}
+    check_ends(ends, made, name)
+    types = {v.name: v.type for v in (*graph.value_info, *graph.output)}
+    if any(end not in types for end in ends):
+        inferred = onnx.shape_inference.infer_shapes(model).graph
+        types |= {v.name: v.type for v in (*inferred.value_info, *inferred.output)}
+    kinds = [types[end].tensor_type.elem_type if end in types else 0 for end in ends]
+    values = [
+        helper.make_tensor_value_info(end, kind or onnx.TensorProto.FLOAT, None)
+        for end, kind in zip(ends, kinds, strict=True)
+    ]
+    del graph.output[:]
+    graph.output.extend(values)
+    needed, kept = set(ends), []
+    for node in reversed(graph.node):
+        if needed & set(node.output):
+            kept.append(node)
+            inner = [g for a in node.attribute for g in (a.g, *a.graphs)]
+            needed |= {*node.input, *(t for g in inner for n in g.node for t in n.input)}
+    del graph.node[:]
+    graph.node.extend(kept[::-1])
 
 
 def _batch(found: list[RawInput], signals: bool) -> int:
@@ -239,15 +277,21 @@ def _external(model: Any, name: str, folder: Path | None) -> None:
         raise CompileError(f"{what}: {why}; expected beside the model", where=name) from None
 
 
-def _known(node: Any, functions: set[str], name: str) -> None:
-    """Refuse what the checker would describe less well."""
+def _known(node: Any, functions: set[str], made: set[str], name: str) -> None:
+    """Refuse what the checker would describe less well; ``made``: tensors that nodes write."""
     label = node.name or (node.output[0] if node.output else "")
     where = {"node": label, "operator": node.op_type, "where": name}
     if node.op_type in CONTROL and node.domain in ("", "ai.onnx"):
-        raise CompileError("control flow, expected a graph without it", **where)
+        what = ends_before("control flow, expected a graph without it", _made(node, made))
+        raise CompileError(what, **where)
     if node.domain not in DOMAINS and node.op_type not in functions:
         what = f"a custom operator of the domain {node.domain!r}, expected one of ONNX's own"
-        raise CompileError(what, **where)
+        raise CompileError(ends_before(what, _made(node, made)), **where)
+
+
+def _made(node: Any, made: set[str]) -> list[str]:
+    """The inputs of a node that other nodes write."""
+    return [tensor for tensor in node.input if tensor in made]
 
 
 def type_name(kind: int) -> str:

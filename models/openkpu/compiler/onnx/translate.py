@@ -10,22 +10,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from openkpu.compiler.errors import CompileError
+from openkpu.compiler.errors import CompileError, ends_before
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import fold
 from openkpu.compiler.onnx.file import RawNode, parse_onnx
 from openkpu.compiler.onnx.float_form import HANDLERS
 from openkpu.compiler.onnx.reader import DAMAGE, OnnxReader
+from openkpu.compiler.onnx.values import Const
 
 
 def read_onnx(
-    data: bytes, name: str, shape: Sequence[int] | None = None, folder: Path | None = None
+    data: bytes,
+    name: str,
+    shape: Sequence[int] | None = None,
+    folder: Path | None = None,
+    ends: Sequence[str] = (),
 ) -> Graph:
     """The graph of an ONNX file; CompileError with one line for what cannot be read.
 
-    ``shape`` fixes an input's shape that is open (SHAPE=1x3x96x96); ``folder`` holds external data.
+    ``shape`` fixes an input's shape that is open (SHAPE=1x3x96x96); ``folder`` holds external data;
+    ``ends``: tensors with which the network ends, in place of the file's outputs.
     """
-    reader = OnnxReader(parse_onnx(data, name, shape, folder), name)
+    reader = OnnxReader(parse_onnx(data, name, shape, folder, ends), name)
     for node in reader.file.nodes:
         follow(reader, node)
     return reader.finish()
@@ -51,4 +57,6 @@ def _follow(reader: OnnxReader, node: RawNode) -> None:
     elif ("", node.operator) in HANDLERS and "Linear" in node.operator:
         HANDLERS["", node.operator](reader, node)  # ONNX Runtime has its own of these as well
     else:
-        raise reader.refuse("no such operator here; docs/compiler.md has the table of operators")
+        what = "no such operator here; docs/compiler.md has the table of operators"
+        computed = [n for n in node.inputs if not isinstance(reader.values.get(n), Const)]
+        raise reader.refuse(ends_before(what, computed))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu import files
-from openkpu.compiler.errors import CompileError
+from openkpu.compiler.errors import CompileError, check_ends
 from openkpu.compiler.tflite.raw import (
     CONTROL,
     STATE,
@@ -84,19 +84,37 @@ def is_tflite(data: bytes) -> bool:
     return data[4:8] == MAGIC
 
 
-def parse_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> RawModel:
-    """The parts of a file, of one inference; CompileError for one that is none, damaged, or of
-    another version, and for a ``shape`` that is not the input's but for the batch."""
+def parse_tflite(
+    data: bytes, name: str, shape: Sequence[int] | None = None, ends: Sequence[str] = ()
+) -> RawModel:
+    """The parts of a file, of one inference, up to the tensors ``ends`` if there are any;
+    CompileError for one that is none, damaged, or of another version, and for a ``shape`` that is
+    not the input's but for the batch."""
     if not is_tflite(data):
         raise CompileError("no TFLite model: bytes 4 to 7 are not TFL3", where=name)
     try:
-        model = without_batches(sized(_model(data, name)))
+        model = _model(data, name)
+        model = _ended(model, ends, name) if ends else model
+        model = without_batches(sized(model))
         _shaped(model, shape, name)
         return _single(model, name)
     except CompileError:
         raise
     except DAMAGE as error:
         raise CompileError(f"{DAMAGED}{files.said(error)}", where=name) from None
+
+
+def _ended(model: RawModel, ends: Sequence[str], name: str) -> RawModel:
+    """The model with these tensors as its outputs, and what they need."""
+    made = {model.tensors[n].name: n for op in model.operators for n in op.outputs if n >= 0}
+    check_ends(ends, made, name)
+    outputs = [made[end] for end in ends]
+    needed, kept = set(outputs), []
+    for op in reversed(model.operators):
+        if needed & set(op.outputs):
+            kept.append(op)
+            needed |= set(op.inputs)
+    return dataclasses.replace(model, operators=kept[::-1], outputs=outputs)
 
 
 def _shaped(model: RawModel, shape: Sequence[int] | None, name: str) -> None:

@@ -9,6 +9,7 @@ weights of int8 in a model whose maps are float, become float32.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,19 +32,20 @@ from openkpu.compiler.tflite.raw import (
 from openkpu.compiler.tflite.reader import TO_NCHW
 
 
-def is_float(data: bytes, name: str) -> bool:
+def is_float(data: bytes, name: str, ends: Sequence[str] = ()) -> bool:
     """Is it a float model: an input of float32, and nothing computed that is of bytes?"""
-    model = parse_tflite(data, name)
+    model = parse_tflite(data, name, ends=ends)
     made = [model.tensors[n] for op in model.operators for n in op.outputs if n >= 0]
-    ends = [model.tensors[n] for n in model.inputs]
-    return any(t.dtype == "float32" for t in ends) and not any(
-        t.dtype in ("int8", "uint8", "int16") for t in (*made, *ends)
+    given = [model.tensors[n] for n in model.inputs]
+    return any(t.dtype == "float32" for t in given) and not any(
+        t.dtype in ("int8", "uint8", "int16") for t in (*made, *given)
     )
 
 
-def converted(data: bytes, name: str) -> bytes:
-    """The ONNX file; CompileError with one line for what cannot be read."""
-    return write_float_onnx(parse_tflite(data, name), name)
+def converted(data: bytes, name: str, ends: Sequence[str] = ()) -> bytes:
+    """The ONNX file, up to the tensors ``ends`` if there are any; CompileError with one line for
+    what cannot be read."""
+    return write_float_onnx(parse_tflite(data, name, ends=ends), name)
 
 
 def write_float_onnx(model: RawModel, name: str) -> bytes:
@@ -53,7 +55,7 @@ def write_float_onnx(model: RawModel, name: str) -> bytes:
         writer.op = op
         handler = HANDLERS.get(op.operator)
         if handler is None:
-            raise writer.refuse(unknown_operator(op.operator))
+            raise writer.refuse(unknown_operator(writer.model, op))
         try:
             handler(writer, op)
         except CompileError as error:

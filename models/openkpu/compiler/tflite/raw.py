@@ -9,19 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openkpu.compiler.errors import ends_before
+
 CONTROL = ("IF", "WHILE", "CALL")
 TRANSPOSED_BIAS = "CUSTOM Convolution2DTransposeBias"  # MediaPipe's
 STATE = ("CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
-
-
-def unknown_operator(name: str) -> str:
-    """Why no reader has an operator."""
-    if name.startswith("CUSTOM"):
-        return "a custom operator, expected one of TFLite's own"
-    what = "control flow" if name in CONTROL else "no such operator here"
-    if name in STATE:
-        what = "state that is kept from inference to inference, expected a model without"
-    return f"{what}; docs/compiler.md has the table of operators"
 
 
 @dataclasses.dataclass
@@ -91,3 +83,15 @@ class RawModel:
     inputs: list[int]
     outputs: list[int]
     batch: int = 1  # of the file's inputs and results; theirs here is 1
+
+
+def unknown_operator(model: RawModel, op: RawOperator) -> str:
+    """Why no reader has an operator, and how the network ends in front of it."""
+    what = "control flow" if op.operator in CONTROL else "no such operator here"
+    if op.operator in STATE:
+        what = "state that is kept from inference to inference, expected a model without"
+    what = f"{what}; docs/compiler.md has the table of operators"
+    if op.operator.startswith("CUSTOM"):
+        what = "a custom operator, expected one of TFLite's own"
+    read = [model.tensors[n] for n in op.inputs if n >= 0]
+    return ends_before(what, (t.name for t in read if t.data is None))

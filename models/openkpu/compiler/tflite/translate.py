@@ -18,12 +18,15 @@ from openkpu.compiler.tflite.reader import TfliteReader
 from openkpu.compiler.tflite.spread import APART, TOGETHER
 
 
-def read_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> Graph:
+def read_tflite(
+    data: bytes, name: str, shape: Sequence[int] | None = None, ends: Sequence[str] = ()
+) -> Graph:
     """The graph of a TFLite file; CompileError with one line for what cannot be read.
 
-    ``shape``: the input's; only its batch may differ from the file's (SHAPE=1x96x96x3).
+    ``shape``: the input's; only its batch may differ from the file's (SHAPE=1x96x96x3). ``ends``:
+    tensors with which the network ends, in place of the file's outputs.
     """
-    reader = TfliteReader(_tabled(parse_tflite(data, name, shape), name), name)
+    reader = TfliteReader(_tabled(parse_tflite(data, name, shape, ends), name), name)
     for op in reader.model.operators:
         reader.op = op
         if op.table is not None:
@@ -34,7 +37,7 @@ def read_tflite(data: bytes, name: str, shape: Sequence[int] | None = None) -> G
                 raise reader.refuse(
                     f"expected a convolution of stride 1, {TOGETHER} alone behind it"
                 )
-            raise reader.refuse(unknown_operator(op.operator))
+            raise reader.refuse(unknown_operator(reader.model, op))
         try:
             HANDLERS[op.operator](reader, op)
         except CompileError as error:

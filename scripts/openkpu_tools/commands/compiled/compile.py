@@ -34,7 +34,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = parse(argv)
-    program, calibrated = read_model_program(args.model, args.config, args.shape, args.request)
+    program, calibrated = read_model_program(
+        args.model, args.config, args.shape, args.request, ends=args.ends or ()
+    )
     costs = precision.measure_precision(calibrated) if calibrated else None
     if args.graph:
         print(program.graph)

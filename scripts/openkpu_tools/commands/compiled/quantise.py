@@ -42,7 +42,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = parse(argv)
-    found = quantised_model(args.model, args.request, args.config, args.shape)
+    found = quantised_model(args.model, args.request, args.config, args.shape, args.ends or ())
     costs = precision.measure_precision(found)
     print(found.summary)
     print()

@@ -83,7 +83,9 @@ def golden_runner(args: argparse.Namespace, records: list[report.LayerRecord]) -
 
 def sim_quantised(args: argparse.Namespace) -> bool:
     """Run the model; True when every byte of every layer matched."""
-    program, calibrated = read_model_program(args.model, args.config, args.shape, request_of(args))
+    program, calibrated = read_model_program(
+        args.model, args.config, args.shape, request_of(args), ends=args.ends or ()
+    )
     if calibrated:
         print(calibrated.summary)
     labels = pictures.read_labels(args.labels) if args.labels else []
