@@ -13,7 +13,7 @@ from openkpu.compiler.errors import CompileError
 
 
 def spell_einsum(net: Net) -> None:
-    """Every Einsum; CompileError for one whose equation is none of these."""
+    """Spell every Einsum; CompileError for one whose equation is none of these."""
     made: list[Any] = []
     for node in net.nodes:
         made += _Einsum(net, node).nodes if node.op_type == "Einsum" else [node]
@@ -21,7 +21,7 @@ def spell_einsum(net: Net) -> None:
 
 
 class _Einsum:
-    """One operator; ``nodes`` are those that take its place."""
+    """One operator; ``nodes`` take its place."""
 
     def __init__(self, net: Net, node: Any) -> None:
         self.net, self.node, self.nodes = net, node, []

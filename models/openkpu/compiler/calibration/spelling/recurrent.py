@@ -33,7 +33,7 @@ def unroll(net: Net) -> None:
 
 
 class _Cell:
-    """One operator; ``nodes`` are those that take its place."""
+    """One operator; ``nodes`` take its place."""
 
     def __init__(self, net: Net, node: Any) -> None:
         self.net, self.node, self.nodes = net, node, []
