@@ -3,6 +3,7 @@
 
 import argparse
 import glob
+import itertools
 import os
 import re
 import shlex
@@ -48,6 +49,11 @@ class Parser(argparse.ArgumentParser):
             self.register("action", name, _Once)
 
     def parse_known_args(self, args=None, namespace=None):
+        own = {a.dest for a in self._actions if not a.option_strings}
+        for word in itertools.takewhile(lambda word: word != "--", args or ()):
+            name = word.partition("=")[0]
+            if name[:2] == "--" and name[2:] in own and name not in self._option_string_actions:
+                raise UsageError(f"unknown option {name}, expected its value alone")
         found, rest = super().parse_known_args(args, namespace)
         vars(found).pop(GIVEN, None)
         return found, rest
@@ -92,8 +98,6 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f"no {' and '.join(map(self._called, lacking))}, expected {texts}")
         if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
             known = [word for a in self._actions for word in a.option_strings]
-            if unknown[1][2:] in (a.dest for a in self._actions if not a.option_strings):
-                raise UsageError(f"unknown option {unknown[1]}, expected its value alone")
             hint = near(unknown[1], known, f"{self.prog} --help lists those there are")
             raise UsageError(f"unknown option {unknown[1]}, {hint}")
         raise UsageError(message)

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -251,10 +252,19 @@ def folder(text: str) -> Path:
 def there(text: str) -> str:
     """argparse type: an input file or folder."""
     try:
-        os.stat(given_name(text))
+        mode = os.stat(given_name(text)).st_mode
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
         raise argparse.ArgumentTypeError(f"{text}: {said}") from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise argparse.ArgumentTypeError(f"{text}: is a device, expected a file")
+    return text
+
+
+def file_there(text: str) -> str:
+    """argparse type: an input file."""
+    if Path(there(text)).is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: is a folder, expected a file")
     return text
 
 

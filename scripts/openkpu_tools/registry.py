@@ -55,7 +55,7 @@ def usage() -> str:
 def dispatch(argv: list[str] | None) -> int:
     """The command that the first word names, with the words behind it."""
     name, *rest = argv or [""]
-    if name in ("-h", "--help"):
+    if name in ("-h", "--help") or (name == "help" and not IN_CHECKOUT):
         print(usage())
         return 0
     if name == "--version":

@@ -30,7 +30,7 @@ PROGRAMS = ("run", "stream", "recovery", "k210")  # of soc/firmware
 
 def model_there(text: str) -> str:
     """argparse type: a model, or file.kfpkg:name in a package."""
-    command.there(parted(text)[0])
+    command.file_there(parted(text)[0])
     return text
 
 
@@ -39,7 +39,7 @@ def matrices(text: str) -> str:
     if re.fullmatch(r"\d+x\d+x\d+", text, re.ASCII):
         return text
     try:
-        return command.there(text)
+        return command.file_there(text)
     except argparse.ArgumentTypeError as error:
         named = text.endswith(".npy") or not text
         sizes = "" if named else ", nor is it MxKxN, for example 4x36x16"
@@ -148,7 +148,7 @@ def _ends(parser: Parser) -> None:
 
 def _network(parser: Parser) -> None:
     parser.add_argument(
-        "--network", type=command.there, help="a network image (.npz, docs/networks.md)"
+        "--network", type=command.file_there, help="a network image (.npz, docs/networks.md)"
     )
 
 
@@ -227,7 +227,9 @@ def _sim(parser: Parser, recorded: bool) -> None:
         "--vectors", type=command.there, nargs="+", help=".npz files or folders; default: digits"
     )
     _model(parser)
-    parser.add_argument("--image", type=command.there, nargs="+", help="pictures for the model")
+    parser.add_argument(
+        "--image", type=command.file_there, nargs="+", help="pictures for the model"
+    )
     parser.add_argument(
         "--layers", type=layer_range, help="run only these layers of the model on the RTL: 3-7"
     )
@@ -235,7 +237,7 @@ def _sim(parser: Parser, recorded: bool) -> None:
         "--rounding", default="nncase", choices=ROUNDINGS, help="of activations (docs/kpu.md 1.3)"
     )
     parser.add_argument(
-        "--detector", type=command.there, help="JSON: anchors, classes, ... (docs/models.md 3)"
+        "--detector", type=command.file_there, help="JSON: anchors, classes, ... (docs/models.md 3)"
     )
     parser.add_argument("--png", type=command.path, help="write a picture: boxes, classes, digits")
     parser.add_argument("--bgr", action="store_true", help="the model wants the blue plane first")
@@ -247,7 +249,7 @@ def _sim(parser: Parser, recorded: bool) -> None:
     parser.add_argument(
         "--mean", type=command.reals, help="mean of a quantised model's pictures, or of each plane"
     )
-    parser.add_argument("--labels", type=command.there, help="names of classes, a line each")
+    parser.add_argument("--labels", type=command.file_there, help="names of classes, a line each")
     _calibration(parser)
     parser.add_argument("--raw", action="store_true", help="--output holds the device's bytes")
     parser.add_argument("--html", type=command.path, help="page with a quantised model's graph")
@@ -266,7 +268,9 @@ def _sim(parser: Parser, recorded: bool) -> None:
     )
     _network(parser)
     parser.add_argument(
-        "--input", type=command.there, help="its input maps (.npy, uint8); default: random ones"
+        "--input",
+        type=command.file_there,
+        help="its input maps (.npy, uint8); default: random ones",
     )
     parser.add_argument("--output", type=command.path, help="write the results here (.npy)")
     _product(parser)
@@ -288,7 +292,7 @@ def waves(parser: Parser) -> None:
 @entry("openkpu_tools.commands.compiled.compile", _compiled, checkout=False)
 def compile_(parser: Parser) -> None:
     """Make a program for the device of a TFLite or ONNX model."""
-    parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
+    parser.add_argument("model", type=command.file_there, help="a .tflite or .onnx file")
     parser.add_argument("-o", "--output", type=command.path, help="program file to write (.okpu)")
     configured(parser, "k210", "configuration whose cycles count; any runs it")
     _shape(parser)
@@ -301,7 +305,7 @@ def compile_(parser: Parser) -> None:
 @entry("openkpu_tools.commands.compiled.quantise", "models quantise", checkout=False)
 def quantise(parser: Parser) -> None:
     """Quantise a float TFLite or ONNX model, and say what that costs."""
-    parser.add_argument("model", type=command.there, help="a .tflite or .onnx file")
+    parser.add_argument("model", type=command.file_there, help="a .tflite or .onnx file")
     parser.add_argument("-o", "--output", type=command.path, help="QDQ model to write (.onnx)")
     parser.add_argument("--shape", type=shape, help="shape of an input that the model leaves open")
     _ends(parser)
@@ -421,12 +425,12 @@ def stream(parser: Parser) -> None:
     _configuration(parser)
     _network(parser)
     parser.add_argument(
-        "--model", type=command.there, help="a quantised model: .tflite, .onnx or .okpu"
+        "--model", type=command.file_there, help="a quantised model: .tflite, .onnx or .okpu"
     )
     _shape(parser)
     _calibration(parser)
     _pictures(parser)
-    parser.add_argument("--input", type=command.there, help=".npy file of its maps")
+    parser.add_argument("--input", type=command.file_there, help=".npy file of its maps")
     parser.add_argument(
         "--images", type=command.integer_in(1, MOST_STREAM), help="inferences of the stream"
     )
@@ -440,7 +444,9 @@ def stream(parser: Parser) -> None:
 @entry("openkpu_tools.commands.stalls", "plots", checkout=False)
 def stalls(parser: Parser) -> None:
     """Draw where the cycles of a report's layers went."""
-    parser.add_argument("report", type=command.there, help="a JSON file that a run has written")
+    parser.add_argument(
+        "report", type=command.file_there, help="a JSON file that a run has written"
+    )
     parser.add_argument("--png", type=command.path, help="default: the report's name with .png")
 
 

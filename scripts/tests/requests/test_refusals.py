@@ -53,6 +53,8 @@ sim --golden --matmull a.npy b.npy | unknown option --matmull, did you mean --ma
 sim --golden --xyzzy | unknown option --xyzzy, openkpu sim --help lists those there are
 sim --golden --model=-- --image=p.png | error: --model: --: No such file
 vectors --out x | unknown option --out, expected its value alone
+stalls --report=x.json | unknown option --report, expected its value alone
+stalls --report x.json | unknown option --report, expected its value alone
 sim --golden --model q.tflite --input nothing.npz | nothing.npz: no array for the input
 sim --golden --matmul behind.npy a.npy | behind.npy: not a complete .npy file: it goes on behind its array
 quantise {F} --wide=-5% | --wide='-5': expected a number from 0 to 1000 in front of %

@@ -151,7 +151,10 @@ def test_content(wheel: Path) -> None:
     more = ("rtl/include/fields.toml", "include/openkpu_regs.h")
     for file in ("configs.toml", "rtl/host/openkpu.rdl", *more):
         assert f"openkpu/share/{file}" in names
-    assert {"openkpu/digits/network.npz", "openkpu_tb/coverage/waivers.toml"} <= names
+    assert {
+        *("openkpu/digits/network.npz", "openkpu_tb/coverage/waivers.toml"),
+        *(f"{root}/py.typed" for root in ("openkpu", "openkpu_tb", "openkpu_tools")),
+    } <= names
     driver = {f"openkpu/share/{f.relative_to(ROOT)}" for f in (ROOT / "sw").glob("*.*")}
     assert driver and driver <= names, "what `openkpu export` writes is compiled with the driver"
     for folder in ("rtl", "tb/openkpu_tb"):
