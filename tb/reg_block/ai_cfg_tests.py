@@ -7,7 +7,7 @@ from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
 from openkpu.layer.regmap import Err
 from openkpu_tb.core.block_bench import block_test
-from tb.reg_block.bench import EMPTY, WINDOWS, Bench, R
+from tb.reg_block.bench import EMPTY, FIELDS, WINDOWS, Bench, R
 
 
 @block_test(Bench)
@@ -347,6 +347,20 @@ async def stream(bench: Bench, dut) -> None:
             model["npix"] = 0x777
             await bench.write(R.AI_NPIX_ADR, 0x777)
         await bench.compare(model, f"after inference {i}")
+
+
+@block_test(Bench)
+async def a_stride_in_time(bench: Bench, dut) -> None:
+    """A stride that is written in the cycle before the next inference counts for it."""
+    bus = int(dut.AHB_W.value) // 8
+    model = {"mode": 2, "length": 4, "pix": 0x1000, "npix": 0x2000, "res": 0x8000, "left": 3}
+    await bench.configure(**model, pix_stride=4, res_stride=bus)
+    assert await bench.start()
+    for name, at in (("res_stride", "res"), ("pix_stride", "npix")):
+        before = await bench.read(FIELDS[at])
+        await bench.write(FIELDS[name], 64 * bus)
+        await bench.pulse(ev_inf_next=1)
+        assert await bench.read(FIELDS[at]) == before + 64 * bus, name
 
 
 @block_test(Bench)

@@ -349,3 +349,56 @@ async def counters(bench: Bench, dut) -> None:
     dut.status_layer.value = 0x2A5
     await RisingEdge(dut.clk)  # work counts from the next cycle on
     assert await bench.read(R.AI_STATUS) == 0xA509
+
+
+@block_test(Bench)
+async def beside_the_counters(bench: Bench, dut) -> None:
+    """A latched high word is seen at its place alone, and stays while other registers are read."""
+    quiet = [r for r in compile_map("openkpu").registers() if r.inst_name not in ("fifo_data_out",)]
+    others = [a for r in quiet for a in words(r) if not R.PERF_TOTAL <= a < R.PERF_TOTAL + 0x80]
+    before = [await bench.read(addr) for addr in others]
+    dut.perf_value.value = (1 << 64) - 1
+    await bench.read(R.PERF_TOTAL)
+    dut.perf_value.value = 0  # none is selected
+    assert [await bench.read(addr) for addr in others] == before
+    assert await bench.read(R.PERF_TOTAL + 4) == 0xFFFFFFFF
+
+
+@block_test(Bench)
+async def locked(bench: Bench) -> None:
+    """The lock is read in its own register alone."""
+    quiet = [r for r in compile_map("openkpu").registers() if r.inst_name not in ("fifo_data_out",)]
+    others = [a for r in quiet for a in words(r) if a != R.AI_LOCK]
+    before = [await bench.read(addr) for addr in others]
+    await bench.write(R.AI_LOCK, 1)
+    assert [await bench.read(addr) for addr in others] == before
+    assert await bench.read(R.AI_LOCK) == 1
+
+
+@block_test(Bench)
+async def done_stays(bench: Bench) -> None:
+    """A 1 in bit 0 of any other register does not clear AI_CNN_DONE."""
+    commands = {"layer_argument_fifo", "AI_CTRL", "fifo_data_out", "AI_LOCK", "AI_CNN_DONE"}
+    for r in compile_map("openkpu").registers():
+        if r.inst_name in commands or r.inst_name.startswith("PERF"):
+            continue
+        await bench.pulse(ev_inf_done=1)
+        await bench.write(r.address_offset, 1)
+        assert await bench.read(R.AI_CNN_DONE) & 1, f"cleared by a write of {r.inst_name}"
+        await bench.write(R.AI_CNN_DONE, 1)
+
+
+@block_test(Bench)
+async def not_full(bench: Bench, dut) -> None:
+    """Below the threshold neither irq nor raw status says almost full, in no cycle."""
+    await bench.write(R.fifo_threshold, 0x08)
+    await bench.write(R.interrupt_clear, 7)
+    await bench.write(R.interrupt_mask, 0b011)
+    for count in range(1, 8):
+        await bench.push_layer()
+        for _ in range(4):
+            assert not await bench.settled("irq"), f"{count} layers"
+            assert not await bench.read(R.interrupt_raw) & FULL, f"{count} layers"
+    await bench.push_layer()
+    await ClockCycles(dut.clk, 3)
+    assert int(dut.irq.value) and await bench.read(R.interrupt_raw) & FULL
