@@ -80,7 +80,13 @@ async def pads(bench: Bench) -> None:
         window[at % 2] = size
         pad = [0 if turn % 8 < 4 else min(7, window[i % 2] - 1) for i in range(4)]
         pad[at] = size - 1
-        arg = pool_layer((2, 20, 20), 1 + turn % 4, tuple(window), (1, 1), tuple(pad))
+        arg = pool_layer(
+            (2, 20, 20),
+            1 + turn % 4,
+            (window[0], window[1]),
+            (1, 1),
+            (pad[0], pad[1], pad[2], pad[3]),
+        )
         assert await bench.decode(Case(arg, side), 1.0, 0) == 0
         more = arg.replace(**{f"pool_{sides[at]}": size})
         reach = 20 + pad[at - 2] + 1  # with the pad of its size

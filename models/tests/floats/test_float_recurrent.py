@@ -91,7 +91,7 @@ def recurrent(
 
 def run(data: bytes, feed: dict[str, np.ndarray]) -> np.ndarray:
     session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
-    return session.run(None, feed)[0]
+    return np.asarray(session.run(None, feed)[0])
 
 
 def feed_of(data: bytes, seed: int = 3) -> dict[str, np.ndarray]:
@@ -108,7 +108,7 @@ def test_numbers(kind: str, direction: str) -> None:
     resets = (0, 1) if kind == "GRU" else (0,)
     seen = itertools.product(outputs, (False, True), ("", "constant", "input"), (1, 2), resets)
     for output, bias, state, batch, reset in seen:
-        more = {"linear_before_reset": 1} if reset else {}
+        more: dict[str, Any] = {"linear_before_reset": 1} if reset else {}
         data = recurrent(
             kind,
             batch=batch,

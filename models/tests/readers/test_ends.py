@@ -43,7 +43,7 @@ def detector(tail: str, domain: str = "") -> bytes:
 def request(tmp_path: Path) -> Request:
     rng = np.random.default_rng(2)
     np.save(tmp_path / "x.npy", rng.normal(0, 1, (4, 3, 8, 8)).astype(np.float32))
-    return Request(tmp_path / "x.npy")
+    return Request(str(tmp_path / "x.npy"))
 
 
 @pytest.mark.parametrize(("tail", "domain"), [("CumSum", ""), ("Magic", "org.example")])
