@@ -37,7 +37,7 @@ def dense(m: Maker) -> list[Tensor]:
 
 
 def wide(m: Maker) -> list[Tensor]:
-    return [m.conv(m.input(1, 2, 4, 961), 2, (3, 3))]
+    return [m.conv(m.input(1, 2, 961, 961), 2, (3, 3))]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def wide(m: Maker) -> list[Tensor]:
             r" 12,800, and it needs all of its input at a time: expected a configuration with"
             r" ai_ram_rows of 344 or more, not 200",
         ),
-        (wide, r"a map \(2, 4, 961\), the device has up to 960 pixels"),
+        (wide, r"a map \(2, 961, 961\), expected up to 960 pixels"),
     ],
 )
 def test_refused(make: Callable[[Maker], list[Tensor]], text: str) -> None:

@@ -150,7 +150,7 @@ def bad(case: str) -> bytes:
     if case == "nan":
         m.constants["val_0"][1, 2, 1, 0] = np.nan
     if case == "operator":
-        y = m.node("LRN", y, size=3)
+        y = m.node("Hardmax", y)
     return m.done(y)
 
 
@@ -158,7 +158,7 @@ def bad(case: str) -> bytes:
     ("case", "text"),
     [
         ("nan", "constant 'val_0': it has a NaN or an infinity"),
-        ("operator", "(LRN): no such operator here"),
+        ("operator", "(Hardmax): no such operator here"),
     ],
 )
 def test_bad_models(case: str, text: str, tmp_path: Path, refused: Refused) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from openkpu_tools.command import file_there, path, there
 from openkpu_tools.command import folder as folder_type
-from openkpu_tools.command import path, there
 from openkpu_tools.registry import COMMANDS
 from scripts.tests.conftest import Refused
 
@@ -82,7 +82,7 @@ def test_every_file_argument_is_here() -> None:
         "keep",
         "json",
     }
-    kinds = (Path, there, path, folder_type)
+    kinds = (Path, there, file_there, path, folder_type)
     found = {
         (name, action.dest)
         for name, entry in COMMANDS.items()

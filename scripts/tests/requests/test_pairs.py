@@ -46,6 +46,7 @@ GOOD = {  # every option of sim with a value that is good by itself
     "raw": [],
     "html": ["p.html"],
     "shape": ["1x1x8x8"],
+    "ends": ["t"],
     "calibration": ["i.npy"],
     "samples": ["1"],
     "method": ["minmax"],
@@ -64,7 +65,18 @@ MAY = {  # what each thing to run takes besides
     "matmul": {"golden", "waves", "check", "output", "type"} | ANYWHERE,
     "model": OF_MODEL,
     "quantised": {"golden", "waves", "check", "image", "images", "input", "output", "labels"}
-    | {"raw", "html", "shape", "calibration", "samples", "method", "wide", "detector", "png"}
+    | {
+        "raw",
+        "html",
+        "shape",
+        "ends",
+        "calibration",
+        "samples",
+        "method",
+        "wide",
+        "detector",
+        "png",
+    }
     | OF_IMAGE
     | ANYWHERE,
 }

@@ -213,7 +213,7 @@ predict --model "two  spaces" | error: --model: two  spaces: No such file or dir
 predict --model " " | error: --model:  : No such file or directory
 predict --model https://host/a.kmodel | error: --model: https://host/a.kmodel: No such file or directory
 predict --model no.kfpkg:a | error: --model: no.kfpkg:a: No such file or directory
-predict --model . --network . | --model and --network together, expected one of them
+predict --model m.kmodel --network n.npz | --model and --network together, expected one of them
 predict --functions | --functions without --model
 predict --maps=window | --maps without --model
 predict --mhz=fast | 'fast': expected a number from 0.001 to 1e+06
