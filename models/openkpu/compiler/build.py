@@ -17,6 +17,7 @@ import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div, largest_divisor
 from openkpu.compiler.bands import fit, ports
+from openkpu.compiler.bands.plan import tall
 from openkpu.compiler.errors import CompileError, RoomError
 from openkpu.compiler.form.check import check_graph
 from openkpu.compiler.form.graph import (
@@ -399,7 +400,7 @@ class Builder:
             if made_by and name in self.graph.tensors:
                 taps.append(dataclasses.replace(self._port(name, held), layers=made_by))
         whole = None
-        if banded.plan is not None:
+        if banded.plan is not None and not any(map(tall, state.specs)):
             with contextlib.suppress(Unable):
                 whole = place.network_of(state.specs, [], AI_RAM_ROWS)
                 ports.given_room(whole, state.specs, staged)

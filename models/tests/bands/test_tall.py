@@ -115,6 +115,7 @@ def test_tall(name: str) -> None:
     program = build.build_program(graph, configs.load_config("small"))
     assert agree.faults(graph, program, feed) == []
     for part in program.device_parts:
+        assert not part.whole or max(arg.i_col_high for arg in part.whole.layers) <= 512
         for arg in part.network.layers:
             assert max(arg.i_col_high, arg.o_col_high) <= 512
             assert max(arg.i_row_wid, arg.o_row_wid) <= 960

@@ -69,7 +69,7 @@ def fitted(specs: list[Spec], wanted: set[int], config: Config) -> Banded:
 
     ``wanted``: layers whose output maps the host reads.
     """
-    if any(tall(spec.src) or tall(spec.dst) for spec in specs):
+    if any(map(tall, specs)):
         return _banded(specs, wanted, config)
     try:
         place.placed_rows(specs, [], config.ai_ram_rows)

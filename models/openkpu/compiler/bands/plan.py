@@ -32,7 +32,7 @@ from openkpu.compiler.bands.chains import (
 from openkpu.compiler.bands.graph import Layers, Map
 from openkpu.compiler.bands.lines import Window, window
 from openkpu.compiler.form.graph import MOST_LINES
-from openkpu.compiler.lowering.device import Place
+from openkpu.compiler.lowering.device import Place, Spec
 from openkpu.configs import Config
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout
@@ -46,9 +46,9 @@ SHARES = (1, 0.5, 0.25, 0.1, 0)  # of the AI RAM: larger maps lie in storage, at
 NEVER = math.inf
 
 
-def tall(place: Place) -> bool:
-    """Has a map more lines than a layer has?"""
-    return place.shape[1] > MOST_LINES
+def tall(spec: Spec) -> bool:
+    """Has one of a layer's maps more lines than a layer has?"""
+    return max(spec.src.shape[1], spec.dst.shape[1]) > MOST_LINES
 
 
 class Planner:
