@@ -35,8 +35,12 @@ def ends_before(text: str, names: Iterable[str]) -> str:
 
 
 def check_ends(ends: Sequence[str], made: Collection[str], name: str) -> None:
-    """CompileError for a tensor with which a network cannot end: nothing computes it."""
+    """CompileError for tensors with which a network cannot end: nothing computes one, or it is
+    named twice."""
     for end in ends:
+        if ends.count(end) > 1:
+            what = f"{option('ends', ','.join(ends))}: {end} is there twice, expected once"
+            raise CompileError(what, where=name)
         if end not in made:
             hint = near(end, made, f"expected names of {len(made)} computed tensors")
             raise CompileError(f"{option('ends', end)}: no node writes it; {hint}", where=name)

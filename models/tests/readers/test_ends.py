@@ -22,7 +22,11 @@ from openkpu.compiler import okpu, source
 from openkpu.compiler.calibration.samples import Request
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
+from openkpu.compiler.form.graph import Table
 from openkpu.compiler.tflite.file import parse_tflite
+from openkpu.writers import Quant
+from openkpu.writers.onnx_model import OnnxModel
+from openkpu.writers.tflite_model import TfliteModel
 
 SMALL = configs.load_config("small")
 
@@ -88,12 +92,29 @@ def test_quantised(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, reference.evaluate(seen, feed)[inner])
 
 
+@pytest.mark.parametrize("kind", ["tflite", "qdq"])
+def test_an_input_that_is_not_needed(kind: str, tmp_path: Path) -> None:
+    """Nobody is asked for the input of what was left out."""
+    path = tmp_path / f"net.{'tflite' if kind == 'tflite' else 'onnx'}"
+    m = TfliteModel(np.int8) if kind == "tflite" else OnnxModel(kind, np.int8, opset=14)
+    shape, quant = (1, 8, 10, 7), Quant(0.05, 3)
+    first = m.unary("tanh", m.input(shape, quant), Quant(1 / 128, 0))
+    y = m.binary("add", first, m.input(shape, quant), Quant(0.09, -5))
+    path.write_bytes(m.finish([y]))
+    whole = source.read_graph(path)
+    inner = next(n for n in whole.nodes if isinstance(n, Table)).outputs[0]
+    assert len(whole.inputs) == 2
+    assert source.read_graph(path, ends=[inner]).inputs == whole.inputs[:1]
+
+
 def test_wrong_ends(tmp_path: Path) -> None:
     path, asked = tmp_path / "net.onnx", request(tmp_path)
     path.write_bytes(detector("CumSum"))
     name = onnx.load(path).graph.node[1].output[0]
     with pytest.raises(CompileError, match=rf"--ends={name}s: no node writes it; did you mean"):
         source.read_program(path, SMALL, None, asked, ends=[f"{name}s"])
+    with pytest.raises(CompileError, match=f"--ends={name},{name}: {name} is there twice"):
+        source.read_program(path, SMALL, None, asked, ends=[name, name])
     with pytest.raises(CompileError, match="--ends=x: no node writes it; "):
         source.read_program(path, SMALL, None, asked, ends=["x"])
     path.write_bytes(build("conv1x1", "qdq"))

@@ -331,9 +331,12 @@ class Planner:
         """Has no layer of a chain more lines than the device's have?"""
         if not self.tall:
             return True
-        windows = self.ranges(chain, chain.bands // 2).windows.values()
-        lines = ((w.high - w.low, w.behind - w.first) for w in windows)
-        return max(map(max, lines)) <= MOST_LINES - (chain.bands > 2)
+        middle = chain.bands // 2  # most likely too tall, so it comes first
+        for band in (middle, *range(chain.bands)):
+            for seen in self.ranges(chain, band).windows.values():
+                if max(seen.high - seen.low, seen.behind - seen.first) > MOST_LINES:
+                    return False
+        return True
 
     def _torn(self, first: int, behind: int, stored: frozenset[int]) -> bool:
         """Is a map of storage written by this chain and by another one?"""

@@ -177,7 +177,7 @@ def parse_onnx(
 
 
 def _end(model: Any, ends: Sequence[str], name: str) -> None:
-    """Make tensors the outputs, and leave out what nothing of them needs."""
+    """Make tensors the outputs, and leave out nodes and inputs that none of them needs."""
     import onnx
     from onnx import helper
 
@@ -200,9 +200,11 @@ def _end(model: Any, ends: Sequence[str], name: str) -> None:
         if needed & set(node.output):
             kept.append(node)
             inner = [g for a in node.attribute for g in (a.g, *a.graphs)]
-            needed |= {*node.input, *(t for g in inner for n in g.node for t in n.input)}
-    del graph.node[:]
-    graph.node.extend(kept[::-1])
+            needed |= {*node.input, *(t for g in inner for n in g.node for t in n.input)} - {""}
+    inputs = [v for v in graph.input if v.name in needed]
+    for field, values in ((graph.node, kept[::-1]), (graph.input, inputs)):
+        del field[:]
+        field.extend(values)
 
 
 def _batch(found: list[RawInput], signals: bool) -> int:

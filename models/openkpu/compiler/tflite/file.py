@@ -105,7 +105,7 @@ def parse_tflite(
 
 
 def _ended(model: RawModel, ends: Sequence[str], name: str) -> RawModel:
-    """The model with these tensors as its outputs, and what they need."""
+    """The model with these tensors as its outputs, and the operators and inputs that they need."""
     made = {model.tensors[n].name: n for op in model.operators for n in op.outputs if n >= 0}
     check_ends(ends, made, name)
     outputs = [made[end] for end in ends]
@@ -113,8 +113,9 @@ def _ended(model: RawModel, ends: Sequence[str], name: str) -> RawModel:
     for op in reversed(model.operators):
         if needed & set(op.outputs):
             kept.append(op)
-            needed |= set(op.inputs)
-    return dataclasses.replace(model, operators=kept[::-1], outputs=outputs)
+            needed |= set(op.inputs) - {-1}  # what is left out
+    inputs = [n for n in model.inputs if n in needed]
+    return dataclasses.replace(model, operators=kept[::-1], inputs=inputs, outputs=outputs)
 
 
 def _shaped(model: RawModel, shape: Sequence[int] | None, name: str) -> None:
