@@ -36,6 +36,7 @@ class FlatTensor:
     zero_points: Sequence[int] = ()
     axis: int = 0
     open: tuple[int, ...] = ()  # the shape with -1 for sizes that are open, where there are any
+    variable: bool = False  # a state
 
 
 @dataclasses.dataclass
@@ -48,6 +49,16 @@ class Operator:
     options: str
     fields: dict[str, int | float | bool]
     custom: str = ""
+
+
+@dataclasses.dataclass
+class FlatGraph:
+    """A graph of the file; inputs and outputs are numbers of its tensors."""
+
+    tensors: Sequence[FlatTensor]
+    operators: Sequence[Operator]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
 
 
 def _table(builder: flatbuffers.Builder, kind: str, **fields: object) -> int:
@@ -94,6 +105,7 @@ def _tensor(builder: flatbuffers.Builder, tensor: FlatTensor, buffer: int) -> in
         name=name,
         quantization=quantization,
         shapeSignature=signature,
+        isVariable=tensor.variable,
     )
 
 
@@ -115,17 +127,12 @@ def _operator(builder: flatbuffers.Builder, operator: Operator, code: int) -> in
     )
 
 
-def write_tflite(
-    tensors: Sequence[FlatTensor],
-    operators: Sequence[Operator],
-    inputs: Sequence[int],
-    outputs: Sequence[int],
-) -> bytes:
-    """The file. Buffer 0 is the empty one that the format asks for."""
-    builder = flatbuffers.Builder(1024)
-    kinds = list(dict.fromkeys((o.name, o.custom) for o in operators))
-    buffers, places = [_table(builder, "Buffer")], []
-    for tensor in tensors:
+def _graph(
+    builder: flatbuffers.Builder, graph: FlatGraph, name: str, buffers: list[int], kinds: list
+) -> int:
+    """A graph; ``buffers`` grows by those of its constants."""
+    places = []
+    for tensor in graph.tensors:
         places.append(0)
         if tensor.data is not None:
             data = np.ascontiguousarray(tensor.data, tensor.dtype)
@@ -133,6 +140,24 @@ def write_tflite(
             vector = builder.CreateNumpyVector(data.view(np.uint8).reshape(-1))
             places[-1] = len(buffers)
             buffers.append(_table(builder, "Buffer", data=vector))
+    table = [_tensor(builder, t, place) for t, place in zip(graph.tensors, places, strict=True)]
+    listed = [_operator(builder, o, kinds.index((o.name, o.custom))) for o in graph.operators]
+    return _table(
+        builder,
+        "SubGraph",
+        tensors=_offsets(builder, table),
+        inputs=_numbers(builder, graph.inputs, np.int32),
+        outputs=_numbers(builder, graph.outputs, np.int32),
+        operators=_offsets(builder, listed),
+        name=builder.CreateString(name),
+    )
+
+
+def write_tflite(*graphs: FlatGraph) -> bytes:
+    """The file; the first graph is the main one, the others are those of its loops. Buffer 0 is the
+    empty one that the format asks for."""
+    builder = flatbuffers.Builder(1024)
+    kinds = list(dict.fromkeys((o.name, o.custom) for g in graphs for o in g.operators))
     codes = []
     for name, custom in kinds:
         number = getattr(tflite.BuiltinOperator, name)
@@ -147,23 +172,15 @@ def write_tflite(
                 version=VERSIONS.get(name, 1),
             )
         )
-    table = [_tensor(builder, t, place) for t, place in zip(tensors, places, strict=True)]
-    listed = [_operator(builder, o, kinds.index((o.name, o.custom))) for o in operators]
-    graph = _table(
-        builder,
-        "SubGraph",
-        tensors=_offsets(builder, table),
-        inputs=_numbers(builder, inputs, np.int32),
-        outputs=_numbers(builder, outputs, np.int32),
-        operators=_offsets(builder, listed),
-        name=builder.CreateString("main"),
-    )
+    buffers = [_table(builder, "Buffer")]
+    names = ["main", *(f"graph{i}" for i in range(1, len(graphs)))]
+    made = [_graph(builder, g, n, buffers, kinds) for g, n in zip(graphs, names, strict=True)]
     model = _table(
         builder,
         "Model",
         version=3,
         operatorCodes=_offsets(builder, codes),
-        subgraphs=_offsets(builder, [graph]),
+        subgraphs=_offsets(builder, made),
         description=builder.CreateString("written by openkpu.writers"),
         buffers=_offsets(builder, buffers),
     )

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tflite
 
 from openkpu.writers import Pads, Pair, Quant, Value, Weights, explicit_pads, window_shape
-from openkpu.writers.flat import FlatTensor, Operator, write_tflite
+from openkpu.writers.flat import FlatGraph, FlatTensor, Operator, write_tflite
 
 ACTS = {None: "NONE", "relu": "RELU", "relu6": "RELU6", "relu_n1_to_1": "RELU_N1_TO_1"}
 TO_FILE = (0, 2, 3, 1)  # (N, C, H, W) -> (N, H, W, C)
@@ -288,7 +288,11 @@ class TfliteModel:
         self.op("ARG_MAX", [x, place], [y], "ArgMaxOptions", outputType=kind)
         return y
 
-    def finish(self, outputs: Sequence[Value]) -> bytes:
-        """The file."""
+    def graph(self, outputs: Sequence[Value]) -> FlatGraph:
+        """The graph as it is now."""
         found = [self._index[v.name] for v in outputs]
-        return write_tflite(self.tensors, self.operators, self.inputs, found)
+        return FlatGraph(self.tensors, self.operators, self.inputs, found)
+
+    def finish(self, outputs: Sequence[Value], *loops: FlatGraph) -> bytes:
+        """The file, with the graphs of its loops, which count from 1."""
+        return write_tflite(self.graph(outputs), *loops)

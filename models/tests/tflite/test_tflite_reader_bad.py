@@ -89,7 +89,7 @@ def weight_is_input(raw: RawModel) -> None:
 NAN = np.array([np.nan] * 5)
 BAD: dict[str, tuple[Change, str]] = {
     "custom": (operator(operator="CUSTOM Mine"), "(CUSTOM Mine): a custom operator"),
-    "control-flow": (operator(operator="WHILE"), "(WHILE): control flow"),
+    "control-flow": (operator(operator="IF"), "(IF): control flow"),
     "unknown": (operator(operator="LSTM"), "(LSTM): no such operator here"),
     "dynamic": (of(given, dynamic=True), "its shape is dynamic"),
     "batch": (of(given, shape=(4, 12, 14, 8)), "is (4, 8, 12, 14), expected (1, C, H, W)"),

@@ -21,6 +21,7 @@ from openkpu.compiler.tflite.raw import (
     CONTROL,
     STATE,
     TRANSPOSED_BIAS,
+    VARIABLE,
     RawModel,
     RawOperator,
     RawTensor,
@@ -155,9 +156,22 @@ def _model(data: bytes, name: str) -> RawModel:
     model = tflite.Model.GetRootAs(data, 0)
     if model.Version() != VERSION:
         raise CompileError(f"schema version {model.Version()}, expected {VERSION}", where=name)
-    graph = model.Subgraphs(0) if model.SubgraphsLength() else None
-    if graph is None:
+    if not model.SubgraphsLength() or model.Subgraphs(0) is None:
         raise CompileError("no graph in the model, or not all of the file", where=name)
+    main = _graph(data, model, 0)
+    if all(op.operator != "WHILE" for op in main.operators):
+        return main
+    if model.SubgraphsLength() > len(data):
+        raise ValueError(f"{model.SubgraphsLength()} graphs in {len(data)} bytes")
+    graphs = [_graph(data, model, i) for i in range(1, model.SubgraphsLength())]
+    return dataclasses.replace(main, graphs=[main, *graphs])
+
+
+def _graph(data: bytes, model: Any, number: int) -> RawModel:
+    """One of the graphs; 0 is the main one."""
+    import tflite
+
+    graph = model.Subgraphs(number)
     counts = (graph.TensorsLength(), graph.OperatorsLength(), model.BuffersLength())
     if max(counts) > len(data):
         raise ValueError(f"{max(counts)} parts in {len(data)} bytes")
@@ -194,7 +208,7 @@ def _tensor(data: bytes, model: Any, tensor: Any, names: dict[int, str], number:
     if q is not None and q.DetailsType():
         fault = "a quantisation of its own kind (details), expected scale and zero point"
     if tensor.IsVariable():
-        fault = "a variable, expected a tensor without a state"
+        fault = VARIABLE
     raw = _buffer(data, model, tensor.Buffer())
     constant = None
     if raw is not None and kind in NUMPY and not fault:

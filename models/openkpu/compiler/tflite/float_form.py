@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.tflite import float_moves
+from openkpu.compiler.tflite import float_moves, float_recurrent
 from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
 from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
 from openkpu.compiler.tflite.normal import NORMALISATION, with_normalisations
@@ -407,4 +407,5 @@ HANDLERS: dict[str, Handler] = {
     "DENSIFY": dequantize,
     "DEQUANTIZE": dequantize,
     **float_moves.HANDLERS,
+    **float_recurrent.HANDLERS,
 }

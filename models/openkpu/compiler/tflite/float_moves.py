@@ -73,6 +73,15 @@ def gather(w: Writer, op: RawOperator) -> None:
     w.put(op, found if len(w.raw(op, 1).shape) == 1 else w.reshaped(found, len(shape), out))
 
 
+def reverse(w: Writer, op: RawOperator) -> None:
+    """Elements in the reverse order along some axes."""
+    x, shape = w.input(op, 0), w.shape(op, 0)
+    for axis in w.integers(op, 1, "axes"):
+        places = w.whole(*range(shape[axis])[::-1])
+        x = w.emit("Gather", [x, places], axis=w.axis(len(shape), axis))
+    w.put(op, x)
+
+
 def split(w: Writer, op: RawOperator) -> None:
     """SPLIT has its axis in front, SPLIT_V behind the sizes."""
     at, axes = (1, 0) if op.operator == "SPLIT" else (0, 2)
@@ -81,6 +90,8 @@ def split(w: Writer, op: RawOperator) -> None:
     where = w.axis(rank, axis)
     for i in range(len(op.outputs)):
         size = w.out_shape(op, i)[axis]
+        if not size:  # nothing can read it
+            continue
         ends = [w.whole(n) for n in (first, first + size, where)]
         w.put(op, w.emit("Slice", [x, *ends]), i)
         first += size
@@ -219,6 +230,7 @@ HANDLERS: dict[str, Handler] = {
     "PADV2": pad,
     "MIRROR_PAD": mirror_pad,
     "GATHER": gather,
+    "REVERSE_V2": reverse,
     "PACK": pack,
     "UNPACK": unpack_axis,
 }

@@ -88,6 +88,8 @@ def _parts(r: TfliteReader, op: RawOperator, x: Tensor, axis: int) -> None:
     rank, at = len(x.shape), 0
     where = r.axis(rank, axis)
     for i in range(len(op.outputs)):
+        if 0 in r.model.tensors[op.outputs[i]].shape:  # nothing can read it
+            continue
         y = r.output(op, i)
         if len(y.shape) != rank:
             raise r.refuse(f"a part {y.shape} of {x.shape}, expected as many axes")
@@ -209,6 +211,14 @@ def gather(r: TfliteReader, op: RawOperator) -> None:
         r.reshaped(part, y, into)
 
 
+def reverse(r: TfliteReader, op: RawOperator) -> None:
+    """Elements in the reverse order along some axes."""
+    x, y = r.input(op, 0), r.output(op)
+    gone = {r.axis(len(x.shape), axis) for axis in r.integers(op, 1, "axes")}
+    ends = [(range(n)[::-1] if i in gone else range(n)) for i, n in enumerate(x.shape)]
+    r.node(Move, [x], y, how="take", places=tuple(tuple(each) for each in ends))
+
+
 def pack(r: TfliteReader, op: RawOperator) -> None:
     """Several tensors along a new axis."""
     y, shape = r.output(op), r.model.tensors[op.outputs[0]].shape
@@ -259,6 +269,7 @@ HANDLERS: dict[str, Callable[[TfliteReader, RawOperator], None]] = {
     "PADV2": pad,
     "MIRROR_PAD": mirror_pad,
     "GATHER": gather,
+    "REVERSE_V2": reverse,
     "PACK": pack,
     "UNPACK": unpack_axis,
 }

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.errors import ends_before
+from openkpu.words import option
 
 CONTROL = ("IF", "WHILE", "CALL")
+LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 TRANSPOSED_BIAS = "CUSTOM Convolution2DTransposeBias"  # MediaPipe's
+VARIABLE = "a variable, expected a tensor without a state"  # a tensor's fault
 STATE = ("CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
 
 
@@ -83,15 +87,20 @@ class RawModel:
     inputs: list[int]
     outputs: list[int]
     batch: int = 1  # of the file's inputs and results; theirs here is 1
+    graphs: Sequence[RawModel] = ()  # all of the file, where this one has a loop
 
 
 def unknown_operator(model: RawModel, op: RawOperator) -> str:
     """Why no reader has an operator, and how the network ends in front of it."""
     what = "control flow" if op.operator in CONTROL else "no such operator here"
+    if op.operator == "WHILE":
+        what = "a loop whose steps are not known before it runs, expected a number of them"
     if op.operator in STATE:
         what = "state that is kept from inference to inference, expected a model without"
+    if op.operator == LSTM:
+        what = f"quantised, expected the float model with {option('calibration', 'samples')}"
     what = f"{what}; docs/compiler.md has the table of operators"
     if op.operator.startswith("CUSTOM"):
         what = "a custom operator, expected one of TFLite's own"
-    read = [model.tensors[n] for n in op.inputs if n >= 0]
-    return ends_before(what, (t.name for t in read if t.data is None))
+    made = {n for each in model.operators for n in each.outputs}
+    return ends_before(what, (model.tensors[n].name for n in op.inputs if n in made))

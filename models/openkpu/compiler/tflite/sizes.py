@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.integers import ceil_div
+from openkpu.compiler.tflite.loops import Lists, needed, next_step
 from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
 
 Ints = npt.NDArray[np.integer[Any]]
@@ -29,16 +31,29 @@ SAME = 0  # of padding
 
 
 def sized(model: RawModel) -> RawModel:
-    """The model with shapes and integers that follow from the file in place of their operators."""
-    tensors, operators = list(model.tensors), []
-    for op in model.operators:
-        found = _values(op, tensors)
-        if found is not None and not {*op.outputs} & {*model.outputs}:
-            for number, value in zip(op.outputs, found, strict=True):
-                made = np.asarray(value, dtype=tensors[number].dtype)
-                raw = dataclasses.replace(tensors[number], data=made, shape=made.shape)
-                tensors[number] = _closed(raw)
+    """The model with shapes and integers that follow from the file in place of their operators,
+    and with the steps of its loops."""
+    tensors, operators, work = list(model.tensors), [], deque(model.operators)
+    same: dict[int, int] = {}  # the tensor that another one is
+    lists, step = Lists(tensors), 0
+    while work:
+        op = work.popleft()
+        if same:
+            op = dataclasses.replace(op, inputs=[same.get(n, n) for n in op.inputs])
+        if op.operator == "WHILE":
+            made = next_step(op, model, tensors, _evaluate, step)
+            if made is not None:
+                work.extendleft(reversed(made[0]))
+                same.update({} if made[0] else zip(op.outputs, made[1], strict=True))
+                step += 1
+                continue
+        if not {*op.outputs} & {*model.outputs} and _evaluate(op, tensors):
             continue
+        simple = lists.simplified(op) if step else None
+        if isinstance(simple, int):
+            same[op.outputs[0]] = simple
+            continue
+        op = simple or op
         operators.append(op)
         if op.operator in SHAPES and len(op.outputs) == 1 and tensors[op.outputs[0]].open:
             raw = tensors[op.outputs[0]]
@@ -47,7 +62,21 @@ def sized(model: RawModel) -> RawModel:
                 sizes = zip(shape, raw.shape, raw.open, strict=True)
                 shape = tuple(n if any_ == -1 else own for n, own, any_ in sizes)
                 tensors[op.outputs[0]] = _closed(dataclasses.replace(raw, shape=shape))
-    return dataclasses.replace(model, tensors=tensors, operators=operators)
+    outputs = [same.get(n, n) for n in model.outputs]
+    operators = needed(operators, outputs) if step else operators
+    return dataclasses.replace(model, tensors=tensors, operators=operators, outputs=outputs)
+
+
+def _evaluate(op: RawOperator, tensors: list[RawTensor]) -> bool:
+    """Are the results of an operator known? They are constants then."""
+    found = _values(op, tensors)
+    if found is None:
+        return False
+    for number, value in zip(op.outputs, found, strict=True):
+        made = np.asarray(value, dtype=tensors[number].dtype)
+        raw = dataclasses.replace(tensors[number], data=made, shape=made.shape)
+        tensors[number] = _closed(raw)
+    return True
 
 
 def _closed(raw: RawTensor) -> RawTensor:
@@ -166,6 +195,15 @@ VALUES: dict[str, Callable[[Any, list[Ints]], Any]] = {
     "FLOOR_MOD": _divided(np.mod),
     "MAXIMUM": _of_two(np.maximum),
     "MINIMUM": _of_two(np.minimum),
+    "LESS": _of_two(np.less),
+    "LESS_EQUAL": _of_two(np.less_equal),
+    "GREATER": _of_two(np.greater),
+    "GREATER_EQUAL": _of_two(np.greater_equal),
+    "EQUAL": _of_two(np.equal),
+    "NOT_EQUAL": _of_two(np.not_equal),
+    "LOGICAL_AND": _of_two(np.logical_and),
+    "LOGICAL_OR": _of_two(np.logical_or),
+    "LOGICAL_NOT": lambda _o, inputs: np.logical_not(inputs[0]),
 }
 
 
