@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.calibration.net import Net, attribute
-from openkpu.compiler.errors import CompileError
+from openkpu.compiler.calibration.spelling.nodes import Spelled
 
 CELLS = {"GRU": 3, "LSTM": 4, "RNN": 1}  # parts of the weights
 DEFAULT = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"), "RNN": ("Tanh",)}
@@ -32,15 +32,15 @@ def unroll(net: Net) -> None:
     net.nodes = made
 
 
-class _Cell:
+class _Cell(Spelled):
     """One operator; ``nodes`` take its place."""
 
     def __init__(self, net: Net, node: Any) -> None:
-        self.net, self.node, self.nodes = net, node, []
+        super().__init__(net, node)
         self.kind = node.op_type
         self.x = node.input[0]
         if len(net.shapes.get(self.x, ())) != 3:
-            raise self._refuse("an input without a known shape, expected steps, batch and numbers")
+            raise self.refuse("an input without a known shape, expected steps, batch and numbers")
         self.steps, self.batch, self.size = net.shapes[self.x]
         self.weights, self.back = (self._known(at, name) for at, name in ((1, "W"), (2, "R")))
         way = attribute(node, "direction", b"forward").decode()
@@ -55,12 +55,9 @@ class _Cell:
         states = [node.input[at] for at in (HIDDEN, CELL) if self._has(at)]
         if all(name in net.constants for name in states):
             self._fill()
-        flat = self._make("Reshape", self.x, self._numbers(-1, self.size))
+        flat = self.make("Reshape", self.x, self.numbers(-1, self.size))
         ends = [self._direction(d, sign, flat) for d, sign in enumerate(self.ways)]
         self._outputs(ends)
-
-    def _refuse(self, what: str) -> CompileError:
-        return CompileError(what, node=self.node.name, operator=self.kind)
 
     def _has(self, at: int) -> bool:
         return at < len(self.node.input) and bool(self.node.input[at])
@@ -68,7 +65,7 @@ class _Cell:
     def _known(self, at: int, what: str) -> npt.NDArray:
         data = self.net.constant(self.node, at)
         if data is None:
-            raise self._refuse(f"{what} is computed, expected a constant")
+            raise self.refuse(f"{what} is computed, expected a constant")
         return data
 
     def _check(self) -> None:
@@ -81,17 +78,17 @@ class _Cell:
         want["B"] = self.bias, (ways, 2 * parts * self.hidden)
         for what, (data, shape) in want.items():
             if data.shape != shape:
-                raise self._refuse(f"{what} of shape {data.shape}, expected {shape}")
+                raise self.refuse(f"{what} of shape {data.shape}, expected {shape}")
         if self._has(LENGTHS):
             lengths = self._known(LENGTHS, "sequence_lens")
             if (lengths != self.steps).any():
                 found = lengths.reshape(-1).tolist()
-                raise self._refuse(f"sequence_lens {found}, expected {self.steps} of each")
+                raise self.refuse(f"sequence_lens {found}, expected {self.steps} of each")
         if self._has(PEEPHOLES) and self._known(PEEPHOLES, "P").any():
-            raise self._refuse("it has peepholes, expected none")
+            raise self.refuse("it has peepholes, expected none")
         for name in ("clip", "input_forget", "layout"):
             if attribute(self.node, name, 0):
-                raise self._refuse(f"{name} {attribute(self.node, name, 0)}, expected none")
+                raise self.refuse(f"{name} {attribute(self.node, name, 0)}, expected none")
 
     def _fill(self) -> None:
         """Further numbers in each state, with weights of 0, up to a multiple of ``FULL``."""
@@ -113,65 +110,19 @@ class _Cell:
         given = [v.decode() for v in attribute(self.node, "activations", [])]
         given = given or list(usual * len(self.ways))
         if len(given) != len(usual) * len(self.ways) or not set(given) <= FUNCTIONS:
-            raise self._refuse(f"activations {', '.join(given)}, expected Relu, Sigmoid or Tanh")
+            raise self.refuse(f"activations {', '.join(given)}, expected Relu, Sigmoid or Tanh")
         return [tuple(given[i : i + len(usual)]) for i in range(0, len(given), len(usual))]
 
     # -------------------------------------------------------------------- nodes
-    def _name(self, what: str) -> str:
-        return f"{self.node.name}/{what}{len(self.nodes)}"
-
-    def _numbers(self, *numbers: int) -> str:
-        """A constant of integers."""
-        data = np.array(numbers, np.int64)
-        name = f"{self.node.name}/{'_'.join(map(str, numbers))}"
-        self.net.constants[name], self.net.shapes[name] = data, data.shape
-        return name
-
-    def _shape(self, kind: str, inputs: tuple[str, ...], fields: dict[str, Any]) -> tuple[int, ...]:
-        shapes = [self.net.shapes[name] for name in inputs]
-        if kind == "Reshape":
-            wanted = self.net.constants[inputs[1]]
-            return np.empty(shapes[0], bool).reshape(wanted).shape
-        if kind == "Gemm":
-            return shapes[0][0], shapes[1][0]
-        if kind == "Slice":
-            first, last, (axis,) = (self.net.constants[n].tolist() for n in inputs[1:4])
-            return tuple(last[0] - first[0] if i == axis else n for i, n in enumerate(shapes[0]))
-        if kind == "Concat":
-            axis, total = fields["axis"], sum(s[fields["axis"]] for s in shapes)
-            return tuple(total if i == axis else n for i, n in enumerate(shapes[0]))
-        return np.broadcast_shapes(*shapes)
-
-    def _make(self, kind: str, *inputs: str, to: str = "", **fields: Any) -> str:
-        """A node; its output's name."""
-        from onnx import helper
-
-        label = self._name(kind.lower())
-        output = to or label
-        self.nodes.append(helper.make_node(kind, inputs, [output], label, **fields))
-        self.net.shapes[output] = self._shape(kind, inputs, fields)
-        self.net.floats.add(output)
-        return output
-
-    def _part(self, x: str, first: int, last: int, axis: int) -> str:
-        """Part of a tensor along an axis; the tensor itself where that is all."""
-        if (first, last) == (0, self.net.shapes[x][axis]):
-            return x
-        ends = self._numbers(first), self._numbers(last), self._numbers(axis)
-        return self._make("Slice", x, *ends)
-
     def _parts(self, x: str, count: int) -> list[str]:
         h = self.hidden
-        return [self._part(x, i * h, (i + 1) * h, 1) for i in range(count)]
-
-    def _joined(self, names: list[str], axis: int) -> str:
-        return names[0] if len(names) == 1 else self._make("Concat", *names, axis=axis)
+        return [self.part(x, i * h, (i + 1) * h, 1) for i in range(count)]
 
     def _dense(self, x: str, weights: npt.NDArray, bias: npt.NDArray, name: str) -> str:
         if x in self.net.constants:  # a first state
             return self._constant(f"{name}.first", self.net.constants[x] @ weights.T + bias)
         inputs = [self._constant(f"{name}.weights", weights), self._constant(f"{name}.bias", bias)]
-        return self._make("Gemm", x, *inputs, transB=1)
+        return self.make("Gemm", x, *inputs, transB=1)
 
     def _constant(self, name: str, data: npt.NDArray) -> str:
         """A constant of this cell, one for all steps."""
@@ -188,8 +139,8 @@ class _Cell:
         if data is not None:
             state = np.pad(np.asarray(data)[direction], ((0, 0), (0, self.hidden - self.read)))
             return self._constant(f"state{at}.{direction}", state) if state.any() else None
-        one = self._part(name, direction, direction + 1, 0)
-        return self._make("Reshape", one, self._numbers(self.batch, self.hidden))
+        one = self.part(name, direction, direction + 1, 0)
+        return self.make("Reshape", one, self.numbers(self.batch, self.hidden))
 
     def _direction(self, at: int, sign: int, flat: str) -> tuple[str, str, str | None]:
         """(all states (steps * batch, H), the last one, the last state of the cell)."""
@@ -203,22 +154,22 @@ class _Cell:
         h, c = self._begin(HIDDEN, at), self._begin(CELL, at) if self.kind == "LSTM" else None
         states: dict[int, str] = {}
         for step in range(self.steps)[::sign]:
-            x = self._part(seen, step * rows, (step + 1) * rows, 0)
+            x = self.part(seen, step * rows, (step + 1) * rows, 0)
             if self.kind == "LSTM":
                 h, c = self._lstm(at, x, h, c)
             elif self.kind == "GRU":
                 h = self._gru(at, x, h, inner)
             else:
-                h = self._make(self.functions[at][0], self._with_state(at, x, h, inner))
+                h = self.make(self.functions[at][0], self._with_state(at, x, h, inner))
             states[step] = h
         assert h is not None
-        return self._joined([states[i] for i in range(self.steps)], 0), h, c
+        return self.joined([states[i] for i in range(self.steps)], 0), h, c
 
     def _with_state(self, at: int, x: str, h: str | None, inner: npt.NDArray) -> str:
         return (
             x
             if h is None
-            else self._make("Add", x, self._dense(h, self.back[at], inner, f"back{at}"))
+            else self.make("Add", x, self._dense(h, self.back[at], inner, f"back{at}"))
         )
 
     def _lstm(self, at: int, x: str, h: str | None, c: str | None) -> tuple[str, str]:
@@ -226,41 +177,41 @@ class _Cell:
         size = self.hidden
         x = self._with_state(at, x, h, np.zeros(4 * size))
         # gates are input, output, forget; then what is new
-        gates = self._parts(self._make(f, self._part(x, 0, 3 * size, 1)), 3)
-        new = self._make("Mul", gates[0], self._make(g, self._part(x, 3 * size, 4 * size, 1)))
-        c = new if c is None else self._make("Add", self._make("Mul", gates[2], c), new)
-        return self._make("Mul", gates[1], self._make(last, c)), c
+        gates = self._parts(self.make(f, self.part(x, 0, 3 * size, 1)), 3)
+        new = self.make("Mul", gates[0], self.make(g, self.part(x, 3 * size, 4 * size, 1)))
+        c = new if c is None else self.make("Add", self.make("Mul", gates[2], c), new)
+        return self.make("Mul", gates[1], self.make(last, c)), c
 
     def _gru(self, at: int, x: str, h: str | None, inner: npt.NDArray) -> str:
         f, g = self.functions[at]
         size, back = self.hidden, self.back[at]
         before = bool(attribute(self.node, "linear_before_reset", 0))
-        gates, new = (self._part(x, a * size, b * size, 1) for a, b in ((0, 2), (2, 3)))
+        gates, new = (self.part(x, a * size, b * size, 1) for a, b in ((0, 2), (2, 3)))
         if h is None:  # the state is 0
-            update, reset = self._parts(self._make(f, gates), 2)
+            update, reset = self._parts(self.make(f, gates), 2)
             if inner.any():
                 offset = self._constant(f"inner{at}", inner[2 * size :].reshape(1, -1))
-                new = self._make("Add", new, self._make("Mul", reset, offset))
-            return self._mixed(update, self._make(g, new), None)
+                new = self.make("Add", new, self.make("Mul", reset, offset))
+            return self._mixed(update, self.make(g, new), None)
         if before:
             product = self._dense(h, back, inner, f"back{at}")
-            ahead, more = (self._part(product, a * size, b * size, 1) for a, b in ((0, 2), (2, 3)))
+            ahead, more = (self.part(product, a * size, b * size, 1) for a, b in ((0, 2), (2, 3)))
         else:
             zeros = np.zeros(2 * size)
             ahead, more = self._dense(h, back[: 2 * size], zeros, f"gates{at}"), ""
-        update, reset = self._parts(self._make(f, self._make("Add", gates, ahead)), 2)
+        update, reset = self._parts(self.make(f, self.make("Add", gates, ahead)), 2)
         if before:
-            more = self._make("Mul", reset, more)
+            more = self.make("Mul", reset, more)
         else:
-            rest = self._make("Mul", reset, h)
+            rest = self.make("Mul", reset, h)
             more = self._dense(rest, back[2 * size :], np.zeros(size), f"new{at}")
-        return self._mixed(update, self._make(g, self._make("Add", new, more)), h)
+        return self._mixed(update, self.make(g, self.make("Add", new, more)), h)
 
     def _mixed(self, update: str, new: str, h: str | None) -> str:
         """(1 - update) * new + update * h."""
         one = self._constant("one", np.ones((1, 1)))
-        fresh = self._make("Mul", self._make("Sub", one, update), new)
-        return fresh if h is None else self._make("Add", fresh, self._make("Mul", update, h))
+        fresh = self.make("Mul", self.make("Sub", one, update), new)
+        return fresh if h is None else self.make("Add", fresh, self.make("Mul", update, h))
 
     def _outputs(self, ends: list[tuple[str, str, str | None]]) -> None:
         """Y (steps, directions, batch, H), Y_h and Y_c (directions, batch, H), where read."""
@@ -271,12 +222,12 @@ class _Cell:
                 continue
             if at:
                 shape = (len(ends), *sizes)
-                whole = self._joined([self._part(str(end[at]), 0, self.read, 1) for end in ends], 0)
+                whole = self.joined([self.part(str(end[at]), 0, self.read, 1) for end in ends], 0)
             else:
                 shape = (self.steps, len(ends), *sizes)
-                each = self._numbers(self.steps, 1, *sizes)
-                states = [self._part(end[0], 0, self.read, 1) for end in ends]
+                each = self.numbers(self.steps, 1, *sizes)
+                states = [self.part(end[0], 0, self.read, 1) for end in ends]
                 if len(ends) > 1:
-                    states = [self._make("Reshape", state, each) for state in states]
-                whole = self._joined(states, 1)
-            self._make("Reshape", whole, self._numbers(*shape), to=name)
+                    states = [self.make("Reshape", state, each) for state in states]
+                whole = self.joined(states, 1)
+            self.make("Reshape", whole, self.numbers(*shape), to=name)

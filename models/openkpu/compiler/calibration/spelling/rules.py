@@ -9,6 +9,7 @@ from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.calibration.spelling import (
     einsum,
     masks,
+    matrices,
     normalisations,
     operators,
     recurrent,
@@ -17,7 +18,7 @@ from openkpu.compiler.calibration.spelling import (
 # computed from constants or shapes, folded, or spelled; what is left of them is refused when read
 SPELLED = frozenset((*operators.REDUCED, *recurrent.CELLS, "Einsum", "LRN"))
 RULES = (
-    *(einsum.spell_einsum, recurrent.unroll),
+    *(einsum.spell_einsum, matrices.spell_products, recurrent.unroll),
     *(operators.spell_sums, operators.spell_lrn, operators.spell_expands, masks.spell_masks),
     *(normalisations.join_normalisations, normalisations.join_lengths),
     *(operators.spell_reductions, normalisations.spell_terms),
