@@ -33,7 +33,6 @@ def make(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedP
 
 def test_version_and_help() -> None:
     assert openkpu("--version").stdout == f"openkpu {__version__}\n"
-    assert __version__.startswith("0.3.")
     shown = openkpu("--help")
     assert shown.returncode == 0
     for name in registry.commands():

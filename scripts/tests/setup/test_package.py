@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from models.tests.kmodel.test_kmodel_containers import CONTAINERS, X
+from openkpu import __version__
 from openkpu.checkout import ROOT
 from openkpu.kmodel import loads_kmodel, run_kmodel
 from openkpu_tools.registry import COMMANDS
@@ -20,6 +21,7 @@ from scripts.tests.checkouts import ran
 
 pytestmark = pytest.mark.check
 
+INFO = f"openkpu-{__version__}.dist-info"
 VECTOR = ROOT / "models" / "tests" / "data" / "vectors" / "raw_pool0.npz"
 TREE = ("models", "tb", "scripts", "rtl", "include", "sw")
 FILES = ("setup.py", "pyproject.toml", "MANIFEST.in", "configs.toml")
@@ -120,12 +122,12 @@ def test_content(wheel: Path) -> None:
     """One package and its metadata; data files and sources are there, tests are not."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        metadata = archive.read("openkpu-0.3.0.dist-info/METADATA").decode()
+        metadata = archive.read(f"{INFO}/METADATA").decode()
         file_list = archive.read("openkpu/share/rtl/openkpu.f").decode()
-        commands = archive.read("openkpu-0.3.0.dist-info/entry_points.txt").decode()
+        commands = archive.read(f"{INFO}/entry_points.txt").decode()
     packages = {"openkpu", "openkpu_tb", "openkpu_tools"}
-    assert {name.partition("/")[0] for name in names} == {*packages, "openkpu-0.3.0.dist-info"}
-    assert "Version: 0.3.0" in metadata
+    assert {name.partition("/")[0] for name in names} == {*packages, INFO}
+    assert f"Version: {__version__}\n" in metadata
     needs = [
         Requirement(line.partition(": ")[2])
         for line in metadata.splitlines()
