@@ -228,11 +228,11 @@ def test_regress_says_what_failed(tmp_path: Path) -> None:
     assert result.returncode == 1, result.stdout
     lines = result.stdout.splitlines()
     assert [line[:11] for line in lines if line.startswith("seed ")] == [
-        "seed 1 of 3",
-        "seed 2 of 3",
-        "seed 2 of 3",
+        "seed 1, 1 of 3",
+        "seed 2, 2 of 3",
+        "seed 2, 2 of 3",
     ]
-    assert lines[-2] == "seed 2 of 3 failed; to repeat:"
+    assert lines[-2] == "seed 2, 2 of 3 failed; to repeat:"
     assert lines[-1].startswith("  make test SEED=2 TESTS=") and lines[-1].endswith(
         "test_one.py::test_it"
     ), lines[-1]

@@ -105,7 +105,7 @@ def _regressed(args: argparse.Namespace) -> str:
 def regress(parser: Parser) -> None:
     """Random items (N), or every test seed after seed (SEEDS)."""
     parser.add_argument("--n", type=command.integer_in(1, MOST_ITEMS), help="random items")
-    parser.add_argument("--seed", type=command.SEED, help="of the first item")
+    parser.add_argument("--seed", type=command.SEED, help="of the first item; the first of SEEDS")
     parser.add_argument("--sim", choices=SIMS, help="of the items; default: verilator")
     parser.add_argument(
         "--config", type=command.config, help="of the items; default: small, on Icarus nano"
@@ -114,7 +114,7 @@ def regress(parser: Parser) -> None:
     parser.add_argument("--kind", choices=ITEM_KINDS, help="of all items")
     parser.add_argument("--cluster", help="address of a dask scheduler: tcp://host:port")
     parser.add_argument(
-        "--seeds", type=command.integer_in(1, MOST_SEEDS), help="every test with seeds 1 to SEEDS"
+        "--seeds", type=command.integer_in(1, MOST_SEEDS), help="every test with so many seeds, 1 and up"
     )
     _jobs(parser, None, "processes at a time; default: 2, of items one on each core")
     parser.add_argument("tests", nargs="*", action=_Tests, help="with SEEDS, these tests alone")

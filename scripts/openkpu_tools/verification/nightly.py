@@ -57,7 +57,7 @@ class NightlyStep:
 PYTEST = r"=* ?(\d+ (passed|failed).*)"
 RESULTS = {  # of a target of make
     **dict.fromkeys(("test", "sweep", "control"), PYTEST),
-    "regress": r"\d+ of \d+ items passed.*|\d+ seeds? passed.*|seed .* failed.*",
+    "regress": r"\d+ of \d+ items passed.*|\d+ seeds? passed.*|seed \d+, .* failed.*",
     "coverage": COVERED,
     "formal": r"\d+ of \d+ (properties|faults).*",
     "mutate": SCORE,
@@ -67,6 +67,7 @@ RESULTS = {  # of a target of make
     "equivalence": r"\d+ of \d+ modules.*",
     "gates": r"the netlist is exact.*|FAIL.*",
 }
+WHOLE = ("tb/device", "tb/soc", "tb/uvm")  # benches of the whole device
 # kind of random items, name of the step, how many, what for, configuration on Icarus
 OF_A_KIND = (
     ("product", "products", 300, "random products", "nano_fp16"),
@@ -84,8 +85,15 @@ def of_a_kind(count: int, kind: str, config: str, sim: str = "verilator") -> str
 
 def steps() -> Iterator[tuple[str, str, str]]:
     """Name, words of make and purpose of each step."""
-    yield "tests", "test ALL=1", "every test on both simulators"
-    yield "seeds", "regress SEEDS=10", "the simulations with ten seeds"
+    every = "every test on both simulators:"
+    for part in ("models", "scripts"):
+        yield f"tests-{part}", f"test ALL=1 TESTS={part}", f"{every} those of {part}"
+    whole = " ".join(WHOLE)
+    blocks = " ".join(["tb", *(f"--ignore={folder}" for folder in WHOLE)])
+    yield "tests-device", f"test ALL=1 TESTS='{whole}'", f"{every} the whole device"
+    yield "tests-blocks", f"test ALL=1 TESTS='{blocks}'", f"{every} blocks"
+    yield "seeds-1-5", "regress SEEDS=5", "the simulations with ten seeds"
+    yield "seeds-6-10", "regress SEEDS=5 SEED=6", "the same, the second half"
     yield "random", "regress N=500 SEED=1 SIM=verilator", "random layers, three ways, disturbed"
     yield "random-icarus", "regress N=50 SEED=1 SIM=icarus", "the same with unknown values"
     for kind, name, count, what, _ in OF_A_KIND:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test with one seed after the other: `make regress SEEDS=10`.
 
-With N= instead of SEEDS= it is random_regress.py that runs. The first seed runs all of them, the
-others those of ``tb`` that are not marked ``fixed``: the rest would run the same again. What Icarus
-adds to Verilator, unknown values, hardly depends on a seed, and it is far slower: seeds from 2 on
-run a tenth of its tests each, ten of them all.
+With N= instead of SEEDS= it is random_regress.py that runs. SEED is the first seed, 1 by default.
+Seed 1 runs all of the tests, the others those of ``tb`` that are not marked ``fixed``: the rest
+would run the same again. What Icarus adds to Verilator, unknown values, hardly depends on a seed,
+and it is far slower: seeds from 2 on run a tenth of its tests each, ten of them all.
 Ends at the first seed that fails, with the command that repeats each failed test. Exit status: 0
 all passed, 1 a test failed, 2 bad request.
 """
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     args = registry.parse_command("regress", argv)
     if args.n and not args.seeds:
         return random_regress.run_random_items(args)
-    for name in ("seed", "sim", "config", "params", "kind", "cluster"):
+    for name in ("sim", "config", "params", "kind", "cluster"):
         command.needs(args, name, "n", "a number of random items")
     n, seeds_option = option("n"), option("seeds")
     if args.n:
@@ -63,17 +63,18 @@ def main(argv: list[str] | None = None) -> int:
     if not args.seeds:
         raise command.UsageError(f"no {n} and no {seeds_option}, expected one of them")
     if (given := seeds.environment()) is not None:
-        what = f"regress uses seeds 1 to {args.seeds}, expected none"
+        what = f"regress has seeds of its own, {seeds_option} of them, expected none"
         raise command.UsageError(f"OPENKPU_SEED={given}: {what}")
-    count, jobs = args.seeds, str(args.jobs or JOBS)
+    count, jobs, first = args.seeds, str(args.jobs or JOBS), 1 if args.seed is None else args.seed
     began = time.monotonic()
-    for seed in range(1, count + 1):
-        print(f"seed {seed} of {count}, {time.monotonic() - began:.0f} s so far", flush=True)
-        status, names = run_seed(seed, args.tests or (SEEDED if seed > 1 else []), jobs)
+    for seed in range(first, first + count):
+        place = f"seed {seed}, {seed - first + 1} of {count}"
+        print(f"{place}, {time.monotonic() - began:.0f} s so far", flush=True)
+        status, names = run_seed(seed, args.tests or ([] if seed == 1 else SEEDED), jobs)
         if status in NOTHING_RUN:
             return 2
         if status:
-            print(f"seed {seed} of {count} failed; to repeat:")
+            print(f"{place} failed; to repeat:")
             for test in names or [" ".join(args.tests)]:
                 where = f" TESTS={shlex.quote(test)}" if test else ""
                 print(f"  make test SEED={seed}{where}")

@@ -21,6 +21,9 @@ def test_regress_repeats_what_takes_the_seed(monkeypatch: pytest.MonkeyPatch) ->
     again = ["-m", "not fixed", "tb"]
     assert ran == [(1, [], "2"), (2, again, "2"), (3, again, "2")]
     ran.clear()
+    assert regress.main(["--seeds=2", "--seed=6"]) == 0
+    assert [(seed, tests == regress.SEEDED) for seed, tests, _ in ran] == [(6, True), (7, True)]
+    ran.clear()
     assert regress.main(["--seeds=2", "--jobs=1", "tb/fifo"]) == 0
     assert ran == [(1, ["tb/fifo"], "1"), (2, ["tb/fifo"], "1")]
 
