@@ -227,7 +227,7 @@ def test_regress_says_what_failed(tmp_path: Path) -> None:
     result = python("openkpu_tools.verification.regress", "--seeds=3", "--jobs=1", str(file))
     assert result.returncode == 1, result.stdout
     lines = result.stdout.splitlines()
-    assert [line[:11] for line in lines if line.startswith("seed ")] == [
+    assert [line[:14] for line in lines if line.startswith("seed ")] == [
         "seed 1, 1 of 3",
         "seed 2, 2 of 3",
         "seed 2, 2 of 3",

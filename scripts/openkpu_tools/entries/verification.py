@@ -114,7 +114,9 @@ def regress(parser: Parser) -> None:
     parser.add_argument("--kind", choices=ITEM_KINDS, help="of all items")
     parser.add_argument("--cluster", help="address of a dask scheduler: tcp://host:port")
     parser.add_argument(
-        "--seeds", type=command.integer_in(1, MOST_SEEDS), help="every test with so many seeds, 1 and up"
+        "--seeds",
+        type=command.integer_in(1, MOST_SEEDS),
+        help="every test with so many seeds, 1 and up",
     )
     _jobs(parser, None, "processes at a time; default: 2, of items one on each core")
     parser.add_argument("tests", nargs="*", action=_Tests, help="with SEEDS, these tests alone")

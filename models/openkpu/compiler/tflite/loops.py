@@ -69,7 +69,7 @@ def inlined(
     return operators, [place[n] for n in graph.outputs]
 
 
-def needed(operators: Sequence[RawOperator], outputs: Sequence[int]) -> list[RawOperator]:
+def live_operators(operators: Sequence[RawOperator], outputs: Sequence[int]) -> list[RawOperator]:
     """The operators that these tensors depend on, in order."""
     read, kept = set(outputs), []
     for op in reversed(operators):

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.arithmetic.integers import ceil_div
-from openkpu.compiler.tflite.loops import Lists, needed, next_step
+from openkpu.compiler.tflite.loops import Lists, live_operators, next_step
 from openkpu.compiler.tflite.raw import RawModel, RawOperator, RawTensor
 
 Ints = npt.NDArray[np.integer[Any]]
@@ -63,7 +63,7 @@ def sized(model: RawModel) -> RawModel:
                 shape = tuple(n if any_ == -1 else own for n, own, any_ in sizes)
                 tensors[op.outputs[0]] = _closed(dataclasses.replace(raw, shape=shape))
     outputs = [same.get(n, n) for n in model.outputs]
-    operators = needed(operators, outputs) if step else operators
+    operators = live_operators(operators, outputs) if step else operators
     return dataclasses.replace(model, tensors=tensors, operators=operators, outputs=outputs)
 
 
