@@ -104,7 +104,7 @@ def step_of(seed: int, way: str, back: bool = False, nested: bool = False) -> Fl
     if nested:  # h = 0.5 * h, twice
         ends = [plain(m, (), np.int32), plain(m, (1, HIDDEN))]
         fields = {"condSubgraphIndex": 3, "bodySubgraphIndex": 4}
-        m.op("WHILE", [counted(m, 0), new], ends, "WhileOptions", **fields)
+        m.op("WHILE", [counted(m, 0), new], ends, "WhileOptions", "", **fields)
         new = ends[1]
     one = made(m, "RESHAPE", [new, counted(m, [1, 1, HIDDEN])], (1, 1, HIDDEN), "ReshapeOptions")
     after = made(m, "ADD", [i, counted(m, 1)], (), "AddOptions", np.int32)
@@ -171,7 +171,7 @@ def looped(
     ends = [plain(m, (), np.int32), *(plain(m, shape) for shape in SHAPES)]
     ins = [counted(m, 0), *zeros, data]
     places = {"condSubgraphIndex": 1, "bodySubgraphIndex": graph}
-    m.op("WHILE", ins[:count], ends[:count], "WhileOptions", **places)
+    m.op("WHILE", ins[:count], ends[:count], "WhileOptions", "", **places)
     y = ends[1] if result == "last" else ends[2]
     more = [until(2, SHAPES[0]), halved()] if fields.get("nested") else []
     body = body or step_of(1, way, **fields)
@@ -241,7 +241,7 @@ def test_an_endless_loop_is_refused() -> None:
 
 
 @pytest.mark.parametrize("more", [{"count": 3}, {"graph": 7}, {"graph": 0}, {"graph": 1}], ids=str)
-def test_damaged_loops(more: dict[str, int]) -> None:
+def test_damaged_loops(more: dict[str, Any]) -> None:
     with pytest.raises(CompileError, match="damaged TFLite model"):
         float_form.converted(looped(**more), "net")
 
@@ -252,7 +252,7 @@ def test_a_loop_of_bytes() -> None:
     x = m.input((1, 8, 6, 4), Q)
     ends = [plain(m, (), np.int32), m.value(x.shape, Q)]
     places = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
-    m.op("WHILE", [counted(m, 0), x], ends, "WhileOptions", **places)
+    m.op("WHILE", [counted(m, 0), x], ends, "WhileOptions", "", **places)
     i, h = given(body, (), np.int32), body.input((1, 8, 6, 4), Q)
     after = made(body, "ADD", [i, counted(body, 1)], (), "AddOptions", np.int32)
     more = body.constant(np.full((1, 8, 1, 1), 17, np.int8), Q)
