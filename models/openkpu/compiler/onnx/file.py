@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError, check_ends, ends_before
+from openkpu.compiler.onnx.scaler import spell_scalers
 from openkpu.terminal import printable
 from openkpu.words import option
 
@@ -100,6 +101,7 @@ def load_onnx(data: bytes, name: str, folder: Path | None = None, ends: Sequence
     if ends:
         _end(model, ends, name)
     _external(model, name, folder)
+    spell_scalers(model.graph)
     made = {tensor for node in model.graph.node for tensor in node.output}
     for node in model.graph.node:
         _known(node, {f.name for f in model.functions}, made, name)
