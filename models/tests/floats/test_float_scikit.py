@@ -58,7 +58,7 @@ def pipeline(scalers: list[dict[str, list[float]]], label: bool = False) -> byte
     [
         [{"offset": [1.0, 2, 3, 4, 5, 6], "scale": [0.5, 1, 2, 0.25, 1.5, 0.75]}],
         [{"offset": [2.0], "scale": [0.5]}],
-        [{"offset": [0.5] * 6, "scale": [2.0]}, {"offset": [1.0] * 6, "scale": [0.5] * 6}],
+        [{"offset": [0.5] * 6, "scale": [2.0] * 6}, {"offset": [1.0] * 6, "scale": [0.5] * 6}],
     ],
     ids=["features", "one number", "two"],
 )
