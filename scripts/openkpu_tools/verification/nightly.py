@@ -67,6 +67,7 @@ RESULTS = {  # of a target of make
     "equivalence": r"\d+ of \d+ modules.*",
     "gates": r"the netlist is exact.*|FAIL.*",
 }
+ABOUT = ("scripts", "tb/plan")  # tests of tools, and of tests
 WHOLE = ("tb/device", "tb/soc", "tb/uvm")  # benches of the whole device
 # kind of random items, name of the step, how many, what for, configuration on Icarus
 OF_A_KIND = (
@@ -86,10 +87,10 @@ def of_a_kind(count: int, kind: str, config: str, sim: str = "verilator") -> str
 def steps() -> Iterator[tuple[str, str, str]]:
     """Name, words of make and purpose of each step."""
     every = "every test on both simulators:"
-    for part in ("models", "scripts"):
-        yield f"tests-{part}", f"test ALL=1 TESTS={part}", f"{every} those of {part}"
-    whole = " ".join(WHOLE)
-    blocks = " ".join(["tb", *(f"--ignore={folder}" for folder in WHOLE)])
+    whole, about = " ".join(WHOLE), " ".join(ABOUT)
+    blocks = " ".join(["tb", *(f"--ignore={folder}" for folder in (*WHOLE, ABOUT[-1]))])
+    yield "tests-models", "test ALL=1 TESTS=models", f"{every} models, compiler, prediction"
+    yield "tests-scripts", f"test ALL=1 TESTS='{about}'", f"{every} tools, documents, tests"
     yield "tests-device", f"test ALL=1 TESTS='{whole}'", f"{every} the whole device"
     yield "tests-blocks", f"test ALL=1 TESTS='{blocks}'", f"{every} blocks"
     yield "seeds-1-5", "regress SEEDS=5", "the simulations with ten seeds"
