@@ -18,9 +18,9 @@ from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.onnx.file import is_onnx
 from openkpu.compiler.program import Program
 from openkpu.compiler.room import fitting_program
-from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.compiler.tflite.file import is_tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.configs import Config
 from openkpu.words import option
 

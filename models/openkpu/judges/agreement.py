@@ -21,8 +21,8 @@ from openkpu.compiler.calibration.runner import FloatRunner
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate
-from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite.file import parse_tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.compiler.tflite.raw import RawModel
 from openkpu.judges import mlperf
 

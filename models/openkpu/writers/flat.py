@@ -127,10 +127,8 @@ def _operator(builder: flatbuffers.Builder, operator: Operator, code: int) -> in
     )
 
 
-def _graph(
-    builder: flatbuffers.Builder, graph: FlatGraph, name: str, buffers: list[int], kinds: list
-) -> int:
-    """A graph; ``buffers`` grows by those of its constants."""
+def _buffers(builder: flatbuffers.Builder, graph: FlatGraph, buffers: list[int]) -> list[int]:
+    """The number of each tensor's buffer; ``buffers`` grows by those of the constants."""
     places = []
     for tensor in graph.tensors:
         places.append(0)
@@ -140,6 +138,17 @@ def _graph(
             vector = builder.CreateNumpyVector(data.view(np.uint8).reshape(-1))
             places[-1] = len(buffers)
             buffers.append(_table(builder, "Buffer", data=vector))
+    return places
+
+
+def _graph(
+    builder: flatbuffers.Builder,
+    graph: FlatGraph,
+    name: str,
+    places: Sequence[int],
+    kinds: Sequence[tuple[str, str]],
+) -> int:
+    """A graph; ``places``: of _buffers, ``kinds``: the operators of the file."""
     table = [_tensor(builder, t, place) for t, place in zip(graph.tensors, places, strict=True)]
     listed = [_operator(builder, o, kinds.index((o.name, o.custom))) for o in graph.operators]
     return _table(
@@ -158,6 +167,8 @@ def write_tflite(*graphs: FlatGraph) -> bytes:
     empty one that the format asks for."""
     builder = flatbuffers.Builder(1024)
     kinds = list(dict.fromkeys((o.name, o.custom) for g in graphs for o in g.operators))
+    buffers = [_table(builder, "Buffer")]
+    places = [_buffers(builder, graph, buffers) for graph in graphs]
     codes = []
     for name, custom in kinds:
         number = getattr(tflite.BuiltinOperator, name)
@@ -172,9 +183,9 @@ def write_tflite(*graphs: FlatGraph) -> bytes:
                 version=VERSIONS.get(name, 1),
             )
         )
-    buffers = [_table(builder, "Buffer")]
     names = ["main", *(f"graph{i}" for i in range(1, len(graphs)))]
-    made = [_graph(builder, g, n, buffers, kinds) for g, n in zip(graphs, names, strict=True)]
+    parts = zip(graphs, names, places, strict=True)
+    made = [_graph(builder, graph, name, found, kinds) for graph, name, found in parts]
     model = _table(
         builder,
         "Model",

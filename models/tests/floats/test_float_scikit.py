@@ -16,7 +16,7 @@ from openkpu import configs
 from openkpu.compiler import agree, build
 from openkpu.compiler.calibration import prepare, quantise
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.onnx import scaler, translate
+from openkpu.compiler.onnx import file, translate
 from openkpu.words import option
 
 
@@ -24,7 +24,7 @@ def pipeline(scalers: list[dict[str, list[float]]], label: bool = False) -> byte
     """x (1, 6) -> scaled, two dense layers, softmax; with a label the largest one's name."""
     rng, nodes, x = np.random.default_rng(1), [], "x"
     for i, fields in enumerate(scalers):
-        made = {"name": "scaler" if i else "", "domain": scaler.DOMAIN, **fields}
+        made = {"name": "scaler" if i else "", "domain": file.SCALERS, **fields}
         nodes.append(helper.make_node("Scaler", [x], [f"scaled{i}"], **made))
         x = f"scaled{i}"
     shapes = {"w1": (6, 8), "b1": (8,), "w2": (8, 3), "b2": (3,)}
@@ -40,7 +40,7 @@ def pipeline(scalers: list[dict[str, list[float]]], label: bool = False) -> byte
         nodes.append(helper.make_node(kind, inputs, [output]))
     outputs = [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 3])]
     if label:
-        nodes.append(helper.make_node("ZipMap", ["scores"], ["map"], domain=scaler.DOMAIN))
+        nodes.append(helper.make_node("ZipMap", ["scores"], ["map"], domain=file.SCALERS))
         outputs = [helper.make_tensor_value_info("map", TensorProto.FLOAT, None)]
     graph = helper.make_graph(
         nodes,
@@ -49,7 +49,7 @@ def pipeline(scalers: list[dict[str, list[float]]], label: bool = False) -> byte
         outputs,
         [numpy_helper.from_array(v.astype(np.float32), k) for k, v in known.items()],
     )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(scaler.DOMAIN, 1)]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(file.SCALERS, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
 

@@ -13,7 +13,7 @@ from openkpu.compiler.calibration import prepare, quantise, samples
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
 from openkpu.compiler.onnx import translate
-from openkpu.compiler.tflite import float_form
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.writers import Quant
 from openkpu.writers.flat import FlatTensor, Operator
 from openkpu.writers.tflite_model import TfliteModel

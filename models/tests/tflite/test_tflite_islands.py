@@ -18,8 +18,8 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Conv, Host, Move, Table
 from openkpu.compiler.onnx import translate
-from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.writers import Quant, Value, Weights
 from openkpu.writers.flat import FlatTensor
 from openkpu.writers.tflite_model import TfliteModel

@@ -15,8 +15,8 @@ from models.tests.readers.single_operators import weights
 from models.tests.tflite.test_tflite_rarer import Q, runtime, theirs
 from models.tests.tflite.test_tflite_reductions import beside_litert
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.writers import Quant, Value
 from openkpu.writers.flat import FlatTensor
 from openkpu.writers.tflite_model import TfliteModel

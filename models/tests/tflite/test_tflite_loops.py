@@ -19,8 +19,9 @@ from openkpu.compiler.calibration import prepare, quantise
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
 from openkpu.compiler.onnx import translate as onnx_translate
-from openkpu.compiler.tflite import float_form, loops
+from openkpu.compiler.tflite import loops
 from openkpu.compiler.tflite import translate as tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.writers import Quant, Value
 from openkpu.writers.flat import FlatGraph, FlatTensor
 from openkpu.writers.tflite_model import TfliteModel

@@ -15,7 +15,7 @@ from openkpu.compiler import agree, build
 from openkpu.compiler.calibration import prepare, quantise
 from openkpu.compiler.form.graph import Host
 from openkpu.compiler.onnx import translate
-from openkpu.compiler.tflite import float_form
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.writers import Value, Weights
 from openkpu.writers.tflite_model import TfliteModel
 

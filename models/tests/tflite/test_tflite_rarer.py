@@ -22,8 +22,9 @@ from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.between import COORDINATES, shares
 from openkpu.compiler.onnx import translate
-from openkpu.compiler.tflite import file, float_form, raw
+from openkpu.compiler.tflite import file, raw
 from openkpu.compiler.tflite import translate as tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.judges import Judgement
 from openkpu.writers import Quant, Value, Weights
 from openkpu.writers.flat import FlatTensor

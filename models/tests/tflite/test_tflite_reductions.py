@@ -16,8 +16,8 @@ from openkpu import configs
 from openkpu.compiler import agree, build
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Graph
-from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.judges import Judgement
 from openkpu.writers import Quant, Value, Weights
 from openkpu.writers.tflite_model import TfliteModel

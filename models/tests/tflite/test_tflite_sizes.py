@@ -16,9 +16,9 @@ from models.tests.tflite.test_tflite_rarer import Q, runtime, theirs, transposed
 from openkpu import configs
 from openkpu.compiler import agree, build
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.compiler.tflite.file import parse_tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.judges import Judgement
 from openkpu.writers import Quant, Value
 from openkpu.writers.flat import FlatTensor

@@ -14,8 +14,8 @@ from models.tests.quantised.test_float_tflite import floating, litert
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form import reference
 from openkpu.compiler.form.graph import Conv, Graph
-from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite import translate as tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.writers import Quant, Value, Weights
 from openkpu.writers.tflite_model import TfliteModel
 

@@ -13,8 +13,8 @@ from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.form.graph import Graph
 from openkpu.compiler.onnx import translate
-from openkpu.compiler.tflite import float_form
 from openkpu.compiler.tflite.file import is_tflite
+from openkpu.compiler.tflite.floats import float_form
 from openkpu.words import option
 
 

@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError, check_ends, ends_before
-from openkpu.compiler.onnx.scaler import spell_scalers
 from openkpu.terminal import printable
 from openkpu.words import option
 
 OPSETS = (7, 25)  # of ONNX's own domain; quantisation begins with 10
 READ = 11  # the first one that the handlers were written for; the package converts to it
 DOMAINS = ("", "ai.onnx", "com.microsoft")
+SCALERS = "ai.onnx.ml"
 CONTROL = ("If", "Loop", "Scan", "SequenceMap")
 # the input that must be a constant; of QLinearMatMul it may be computed
 WEIGHTS = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1, "QLinearConv": 3, "QGemm": 3}
@@ -101,7 +101,7 @@ def load_onnx(data: bytes, name: str, folder: Path | None = None, ends: Sequence
     if ends:
         _end(model, ends, name)
     _external(model, name, folder)
-    spell_scalers(model.graph)
+    _scaled(model.graph)
     made = {tensor for node in model.graph.node for tensor in node.output}
     for node in model.graph.node:
         _known(node, {f.name for f in model.functions}, made, name)
@@ -115,6 +115,32 @@ def load_onnx(data: bytes, name: str, folder: Path | None = None, ends: Sequence
         raise CompileError(f"not a valid ONNX model: {_first(error)}", where=name) from None
     _widen(model)
     return _converted(model, name) if _opset(model, name) < READ else model
+
+
+def _scaled(graph: Any) -> None:
+    """Put a Sub and a Mul in the place of each Scaler, (x - offset) * scale, with which pipelines
+    of scikit-learn begin."""
+    from onnx import helper, numpy_helper
+
+    made: list[Any] = []
+    for node in graph.node:
+        if (node.domain, node.op_type) != (SCALERS, "Scaler") or not (node.input and node.output):
+            made.append(node)
+            continue
+        fields = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        (x, *_), (y, *_) = node.input, node.output
+        for kind, field in (("Sub", "offset"), ("Mul", "scale")):
+            last = kind == "Mul"
+            numbers = f"{y}/{field}"
+            data = np.array(fields.get(field, [float(last)]), np.float32)
+            graph.initializer.append(numpy_helper.from_array(data, numbers))
+            output = y if last else f"{y}/shifted"
+            label = node.name if last else f"{node.name or y}/{kind}"
+            made.append(helper.make_node(kind, [x, numbers], [output], label))
+            x = output
+    if len(made) > len(graph.node):
+        del graph.node[:]
+        graph.node.extend(made)
 
 
 def _widen(model: Any) -> None:

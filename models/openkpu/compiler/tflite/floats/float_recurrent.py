@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.tflite.float_writer import Handler, Writer
+from openkpu.compiler.tflite.floats.float_writer import Handler, Writer
 from openkpu.compiler.tflite.operators import ACTIVATION_NAMES, options
 from openkpu.compiler.tflite.raw import LSTM, VARIABLE, RawOperator
 

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from openkpu import files
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.tflite import float_moves, float_recurrent
 from openkpu.compiler.tflite.file import DAMAGE, DAMAGED, parse_tflite
-from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
+from openkpu.compiler.tflite.floats import float_moves, float_recurrent
+from openkpu.compiler.tflite.floats.float_writer import Handler, Writer, operand
 from openkpu.compiler.tflite.normal import NORMALISATION, with_normalisations
 from openkpu.compiler.tflite.operators import options, pads_of, reduced_axes, window_of
 from openkpu.compiler.tflite.raw import (

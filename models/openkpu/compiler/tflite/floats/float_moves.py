@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from openkpu.compiler.tflite.float_writer import Handler, Writer, operand
+from openkpu.compiler.tflite.floats.float_writer import Handler, Writer, operand
 from openkpu.compiler.tflite.moves import places_of
 from openkpu.compiler.tflite.raw import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
