@@ -8,14 +8,10 @@ import pytest
 
 pytest.importorskip("onnx", reason="make setup GROUPS=models brings onnx")
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
+from models.tests.floats.spelled import check_spelled
 from models.tests.readers.test_onnx_exporters import File
-from models.tests.readers.test_onnx_reader import run
-from openkpu import configs
-from openkpu.compiler import agree, build
-from openkpu.compiler.calibration import prepare, quantise
+from openkpu.compiler.calibration import prepare
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.form import reference
-from openkpu.compiler.onnx import translate
 
 SIZES = {"b": 1, "h": 2, "i": 6, "j": 6, "d": 4, "c": 8, "o": 5}
 # equation, the second operand: computed from the input as the first one is, or weights
@@ -63,16 +59,9 @@ def test_einsum(equation: str, second: str) -> None:
         SIZES["d"] = 4
     rng = np.random.default_rng(5)
     many = [{"x": rng.normal(0, 1, shape).astype(np.float32)} for _ in range(8)]
-    net, (want,) = prepare.prepared(data, "net"), run(data, many[0])
+    net = prepare.prepared(data, "net")
     assert not any(n.op_type == "Einsum" for n in net.nodes)
-    (spelled,) = run(net.done().SerializeToString(), many[0])
-    np.testing.assert_allclose(spelled, want, atol=1e-5)
-    graph = translate.read_onnx(quantise.quantised_net(net, many, "minmax", "net"), "net")
-    program = build.build_program(graph, configs.load_config("small"))
-    assert agree.faults(graph, program, many[0]) == []
-    found = reference.evaluate(graph, many[0])[graph.outputs[0]]
-    assert found.shape == want.shape
-    assert np.abs(found - want).mean() < 0.02 * np.abs(want).max()
+    check_spelled(net, data, many)
 
 
 @pytest.mark.parametrize(

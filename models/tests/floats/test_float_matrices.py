@@ -9,13 +9,9 @@ import pytest
 
 pytest.importorskip("onnx", reason="make setup GROUPS=models brings onnx")
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
+from models.tests.floats.spelled import check_spelled
 from models.tests.readers.test_onnx_exporters import File
-from models.tests.readers.test_onnx_reader import run
-from openkpu import configs
-from openkpu.compiler import agree, build
-from openkpu.compiler.calibration import prepare, quantise
-from openkpu.compiler.form import reference
-from openkpu.compiler.onnx import translate
+from openkpu.compiler.calibration import prepare
 
 # the computed matrices, the constant ones, are these in front?
 CASES = [
@@ -42,12 +38,5 @@ def test_products(shape: tuple[int, ...], weights: tuple[int, ...], front: bool)
     y = f.node("Relu", f.node("MatMul", *((w, x) if front else (x, w))))
     data = f.data(y, shape, (None,))
     many = [{"x": rng.normal(0, 1, shape).astype(np.float32)} for _ in range(8)]
-    net, (want,) = prepare.prepared(data, "net"), run(data, many[0])
-    (spelled,) = run(net.done().SerializeToString(), many[0])
-    np.testing.assert_allclose(spelled, want, atol=1e-5)
-    graph = translate.read_onnx(quantise.quantised_net(net, many, "minmax", "net"), "net")
-    program = build.build_program(graph, configs.load_config("small"))
-    assert agree.faults(graph, program, many[0]) == []
-    found = reference.evaluate(graph, many[0])[graph.outputs[0]]
-    assert found.shape == want.shape
-    assert np.abs(found - want).mean() < 0.02 * np.abs(want).max()
+    net = prepare.prepared(data, "net")
+    check_spelled(net, data, many)

@@ -11,12 +11,10 @@ pytest.importorskip("onnx", reason="make setup GROUPS=models brings onnx")
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
 from onnx import TensorProto, helper, numpy_helper
 
-from models.tests.readers.test_onnx_reader import run
-from openkpu import configs
-from openkpu.compiler import agree, build
-from openkpu.compiler.calibration import prepare, quantise
+from models.tests.floats.spelled import check_spelled
+from openkpu.compiler.calibration import prepare
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.onnx import file, translate
+from openkpu.compiler.onnx import file
 from openkpu.words import option
 
 
@@ -65,14 +63,7 @@ def pipeline(scalers: list[dict[str, list[float]]], label: bool = False) -> byte
 def test_pipeline(scalers: list[dict[str, list[float]]]) -> None:
     data, rng = pipeline(scalers), np.random.default_rng(2)
     many = [{"x": rng.normal(2, 1, (1, 6)).astype(np.float32)} for _ in range(16)]
-    net = prepare.prepared(data, "net")
-    for feed in many:
-        np.testing.assert_allclose(
-            run(net.done().SerializeToString(), feed)[0], run(data, feed)[0], atol=1e-6
-        )
-    graph = translate.read_onnx(quantise.quantised_net(net, many, "minmax", "net"), "net")
-    program = build.build_program(graph, configs.load_config("small"))
-    assert agree.faults(graph, program, many[0]) == []
+    check_spelled(prepare.prepared(data, "net"), data, many)
 
 
 def test_labels_are_left_out() -> None:

@@ -22,6 +22,7 @@ from openkpu.compiler.onnx import translate as onnx_translate
 from openkpu.compiler.tflite import loops
 from openkpu.compiler.tflite import translate as tflite
 from openkpu.compiler.tflite.floats import float_form
+from openkpu.words import option
 from openkpu.writers import Quant, Value
 from openkpu.writers.flat import FlatGraph, FlatTensor
 from openkpu.writers.tflite_model import TfliteModel
@@ -86,7 +87,9 @@ def until(limit: int, *shapes: tuple[int, ...], of: str = "counter") -> FlatGrap
     return m.graph([made(m, "LESS", [least, number(m, float(limit))], (), dtype=np.bool_)])
 
 
-def step_of(seed: int, way: str, back: bool = False, nested: bool = False) -> FlatGraph:
+def step_of(
+    seed: int, way: str, back: bool = False, nested: bool = False, shift: int = 0
+) -> FlatGraph:
     """Of variables (counter, state (1, H), results (STEPS, 1, H), data (STEPS, 1, SIZE)): a step
     of h = tanh(W x + R h + b), whose result is put into its place of the list."""
     rng, m = np.random.default_rng(seed), TfliteModel(np.float32)
@@ -110,10 +113,11 @@ def step_of(seed: int, way: str, back: bool = False, nested: bool = False) -> Fl
     one = made(m, "RESHAPE", [new, counted(m, [1, 1, HIDDEN])], (1, 1, HIDDEN), "ReshapeOptions")
     after = made(m, "ADD", [i, counted(m, 1)], (), "AddOptions", np.int32)
     if way == "update":
+        put = made(m, "ADD", [place, counted(m, shift)], (), "AddOptions", np.int32)
         start = made(
             m,
             "PACK",
-            [place, counted(m, 0), counted(m, 0)],
+            [put, counted(m, 0), counted(m, 0)],
             (3,),
             "PackOptions",
             np.int32,
@@ -168,9 +172,10 @@ def looped(
     x = given(m, (1, STEPS, SIZE))
     turned = counted(m, [STEPS, 1, SIZE])
     data = made(m, "RESHAPE", [x, turned], (STEPS, 1, SIZE), "ReshapeOptions")
-    zeros = [number(m, np.zeros(shape)) for shape in SHAPES[:2]]
+    rng = np.random.default_rng(2)
+    first = [number(m, rng.normal(0, 0.5, shape)) for shape in SHAPES[:2]]
     ends = [plain(m, (), np.int32), *(plain(m, shape) for shape in SHAPES)]
-    ins = [counted(m, 0), *zeros, data]
+    ins = [counted(m, 0), *first, data]
     places = {"condSubgraphIndex": 1, "bodySubgraphIndex": graph}
     m.op("WHILE", ins[:count], ends[:count], "WhileOptions", "", **places)
     y = ends[1] if result == "last" else ends[2]
@@ -190,15 +195,23 @@ def test_loop_in_a_loop() -> None:
     check(looped(nested=True))
 
 
-@pytest.mark.parametrize("steps", [0, 1, STEPS - 1])
-def test_other_numbers_of_steps(steps: int) -> None:
-    """The places that no step fills keep their zeros; without steps nothing is computed."""
-    data = looped(steps=steps)
-    if steps:
-        check(data)
-    else:
-        with pytest.raises(CompileError, match=r"output 'p.*' is not computed"):
-            float_form.converted(data, "net")
+@pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
+@pytest.mark.parametrize("way", ["cut", "update"])
+@pytest.mark.parametrize("steps", [1, STEPS - 2])
+def test_fewer_steps(steps: int, way: str, back: bool) -> None:
+    """The places that no step fills keep their numbers."""
+    check(looped(way, steps=steps, back=back))
+
+
+@pytest.mark.parametrize("shift", [-2, 3])
+def test_places_beyond_the_list(shift: int) -> None:
+    """An update begins where it fits."""
+    check(looped("update", shift=shift))
+
+
+def test_no_step() -> None:
+    with pytest.raises(CompileError, match=r"output 'p.*' is not computed"):
+        float_form.converted(looped(steps=0), "net")
 
 
 def check(data: bytes, feed: npt.NDArray | None = None, places: float = 2e-6) -> npt.NDArray:
@@ -237,8 +250,15 @@ def test_an_endless_loop_is_refused() -> None:
     """The counter stays."""
     m = TfliteModel(np.float32)
     ends = [given(m, (), np.int32), *(given(m, shape) for shape in SHAPES)]
-    with pytest.raises(CompileError, match=f"a loop of more than {loops.MOST_STEPS:,} steps"):
+    with pytest.raises(CompileError, match="a loop of more than 4,096 steps"):
         float_form.converted(looped(body=m.graph(ends)), "net")
+
+
+def test_as_many_steps_as_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "MOST_STEPS", STEPS - 1)
+    check(looped(steps=STEPS - 1))
+    with pytest.raises(CompileError, match=f"a loop of more than {STEPS - 1} steps"):
+        float_form.converted(looped(), "net")
 
 
 @pytest.mark.parametrize("more", [{"count": 3}, {"graph": 7}, {"graph": 0}, {"graph": 1}], ids=str)
@@ -339,6 +359,17 @@ def test_the_limit_of_a_cell() -> None:
 def test_refused_lstm(words: str, change: dict[str, Any]) -> None:
     with pytest.raises(CompileError, match=words):
         float_form.converted(lstm(**change), "net")
+
+
+def test_lstm_of_bytes_is_refused() -> None:
+    """Its state has 16 bits. The input is no place to end."""
+    m = TfliteModel(np.int8)
+    x = m.input((1, 4, 3), Q)
+    y = m.value((1, 4, 5), Q)
+    m.op("UNIDIRECTIONAL_SEQUENCE_LSTM", [x], [y], "UnidirectionalSequenceLSTMOptions")
+    with pytest.raises(CompileError, match="quantised, expected the float model") as error:
+        tflite.read_tflite(m.finish([y]), "net")
+    assert option("ends", "") not in str(error.value) and str(error.value).endswith("operators")
 
 
 # ---------------------------------------------------------------------------------- turned axes

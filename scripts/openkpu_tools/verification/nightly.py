@@ -93,8 +93,8 @@ def steps() -> Iterator[tuple[str, str, str]]:
     yield "tests-scripts", f"test ALL=1 TESTS='{about}'", f"{every} tools, documents, tests"
     yield "tests-device", f"test ALL=1 TESTS='{whole}'", f"{every} the whole device"
     yield "tests-blocks", f"test ALL=1 TESTS='{blocks}'", f"{every} blocks"
-    yield "seeds-1-5", "regress SEEDS=5", "the simulations with ten seeds"
-    yield "seeds-6-10", "regress SEEDS=5 SEED=6", "the same, the second half"
+    yield "seeds-1-5", "regress SEEDS=5", "every test with seed 1, simulations with 2 to 5"
+    yield "seeds-6-10", "regress SEEDS=5 SEED=6", "the simulations with seeds 6 to 10"
     yield "random", "regress N=500 SEED=1 SIM=verilator", "random layers, three ways, disturbed"
     yield "random-icarus", "regress N=50 SEED=1 SIM=icarus", "the same with unknown values"
     for kind, name, count, what, _ in OF_A_KIND:

@@ -66,6 +66,9 @@ def main(argv: list[str] | None = None) -> int:
         what = f"regress has seeds of its own, {seeds_option} of them, expected none"
         raise command.UsageError(f"OPENKPU_SEED={given}: {what}")
     count, jobs, first = args.seeds, str(args.jobs or JOBS), 1 if args.seed is None else args.seed
+    if first + count > seeds.LIMIT:
+        what = f"{option('seed', first)} and {option('seeds', count)}"
+        raise command.UsageError(f"{what}: expected seeds below {seeds.LIMIT}")
     began = time.monotonic()
     for seed in range(first, first + count):
         place = f"seed {seed}, {seed - first + 1} of {count}"

@@ -264,6 +264,7 @@ regress --n=2 --seed=1 --kind=graph --config=lite_fpga | lite_fpga has pool_lane
 regress --n=3 --seed=1 --cluster=a:1 --jobs=2 | --cluster and --jobs together
 regress --n=2 --seed=1 {ROOT}/tb | --n and tests together
 regress --seeds=2 --kind=list | --kind without --n
+regress --seeds=2 --seed=4294967295 | --seed=4294967295 and --seeds=2: expected seeds below 4294967296
 soak | no --minutes, expected a number of minutes
 soak --min=1 | --min
 formal --mutants --record | --mutants and --record together

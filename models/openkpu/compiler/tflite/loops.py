@@ -24,8 +24,9 @@ Evaluate = Callable[[RawOperator, list[RawTensor]], bool]  # are its results kno
 def next_step(
     op: RawOperator, model: RawModel, tensors: list[RawTensor], evaluate: Evaluate, step: int
 ) -> tuple[list[RawOperator], list[int]] | None:
-    """The operators of a loop's next step and the loop as it is then, or none and the tensors that
-    are its results; None where its end is not known. ``tensors`` grows by those of the step."""
+    """(the operators of a loop's next step and the loop as it is then, or none behind the last one;
+    the tensors that are its results so far). None where its end is not known. ``tensors`` grows by
+    those of the step."""
     graphs = [op.options.CondSubgraphIndex(), op.options.BodySubgraphIndex()]
     if any(not 0 < n < len(model.graphs) for n in graphs):
         raise ValueError(f"a loop of the graphs {graphs}, there are {len(model.graphs)}")

@@ -109,10 +109,10 @@ def slice_(r: TfliteReader, op: RawOperator) -> None:
     _slice(r, x, y, starts)
 
 
-def strided_slice(r: TfliteReader, op: RawOperator) -> None:
-    x, y, o = r.input(op, 0), r.output(op), op.options
+def ranges_of(r: Operands, op: RawOperator) -> tuple[list[range], list[int]]:
+    """STRIDED_SLICE: (the places of each axis of the input, sizes of the axes that stay)."""
     begin, end, steps = (r.integers(op, i, n) for i, n in enumerate(("begin", "end", "steps"), 1))
-    shape = r.raw(op, 0).shape
+    shape, o = r.raw(op, 0).shape, op.options
     if o is None:
         raise r.refuse("its options are not in the file")
     for name in ("EllipsisMask", "NewAxisMask"):
@@ -122,28 +122,35 @@ def strided_slice(r: TfliteReader, op: RawOperator) -> None:
         raise r.refuse("end as an offset, expected a place")
     if not len(begin) == len(end) == len(steps) == len(shape) or 0 in steps:
         raise r.refuse(f"begin {begin}, end {end}, steps {steps} of {shape}")
-    starts, sizes = [], []
+    found, kept = [], []
     for i, size in enumerate(shape):
         first = None if o.BeginMask() >> i & 1 else begin[i]
         stop = None if o.EndMask() >> i & 1 else end[i]
-        if o.ShrinkAxisMask() >> i & 1:
+        one = o.ShrinkAxisMask() >> i & 1
+        if one:
             if not -size <= begin[i] < size:
                 raise r.refuse(f"begin {begin[i]} of axis {i}, which has {size}")
             first, stop, steps[i] = begin[i] % size, begin[i] % size + 1, 1
         places = range(size)[slice(first, stop, steps[i])]
         if not places:
             raise r.refuse(f"nothing of axis {i} is left")
-        starts.append(places[0])
-        sizes.append(len(places))
-    kept = [n for i, n in enumerate(sizes) if not o.ShrinkAxisMask() >> i & 1]
-    if tuple(kept) != r.model.tensors[op.outputs[0]].shape:
-        raise r.refuse(f"gives {kept}, the output is {r.model.tensors[op.outputs[0]].shape}")
+        found.append(places)
+        kept += [] if one else [len(places)]
+    out = r.model.tensors[op.outputs[0]].shape
+    if tuple(kept) != out:
+        raise r.refuse(f"gives {kept}, the output is {out}")
+    return found, kept
+
+
+def strided_slice(r: TfliteReader, op: RawOperator) -> None:
+    x, y = r.input(op, 0), r.output(op)
+    ranges, kept = ranges_of(r, op)
+    sizes = tuple(len(places) for places in ranges)
+    starts, steps = [p.start for p in ranges], [p.step for p in ranges]
     if len(kept) == len(sizes):
         _slice(r, x, y, starts, steps)
         return
-    part = r.between(
-        x, tuple(sizes) if len(sizes) != 4 else tuple(sizes[a] for a in TO_NCHW), y.name
-    )
+    part = r.between(x, sizes if len(sizes) != 4 else tuple(sizes[a] for a in TO_NCHW), y.name)
     _slice(r, x, part, starts, steps)
     r.reshaped(part, y, tuple(kept))
 

@@ -44,7 +44,7 @@ def sized(model: RawModel) -> RawModel:
             made = next_step(op, model, tensors, _evaluate, step)
             if made is not None:
                 work.extendleft(reversed(made[0]))
-                same.update({} if made[0] else zip(op.outputs, made[1], strict=True))
+                same.update(zip(op.outputs, made[1], strict=True))
                 step += 1
                 continue
         if not {*op.outputs} & {*model.outputs} and _evaluate(op, tensors):

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from openkpu.compiler.tflite.floats.float_writer import Handler, Writer, operand
-from openkpu.compiler.tflite.moves import places_of
+from openkpu.compiler.tflite.moves import places_of, ranges_of
 from openkpu.compiler.tflite.raw import RawOperator
 from openkpu.compiler.tflite.reader import TO_NCHW
 
@@ -113,34 +113,13 @@ def _cut(w: Writer, x: str, starts: list[int], ends: list[int], steps: list[int]
 
 
 def strided_slice(w: Writer, op: RawOperator) -> None:
-    begin, end, steps = (w.integers(op, i, n) for i, n in enumerate(("begin", "end", "steps"), 1))
-    shape, o = w.shape(op, 0), op.options
-    if o is None:
-        raise w.refuse("its options are not in the file")
-    for name in ("EllipsisMask", "NewAxisMask"):
-        if getattr(o, name)():
-            raise w.refuse(f"{name} {getattr(o, name)()}, expected 0")
-    if getattr(o, "Offset", bool)():
-        raise w.refuse("end as an offset, expected a place")
-    if not len(begin) == len(end) == len(steps) == len(shape) or 0 in steps:
-        raise w.refuse(f"begin {begin}, end {end}, steps {steps} of {shape}")
-    starts, ends, sizes = [], [], []
-    for i, size in enumerate(shape):
-        first = None if o.BeginMask() >> i & 1 else begin[i]
-        stop = None if o.EndMask() >> i & 1 else end[i]
-        if o.ShrinkAxisMask() >> i & 1:
-            first, stop, steps[i] = begin[i] % size, begin[i] % size + 1, 1
-        places = range(size)[slice(first, stop, steps[i])]
-        if not places:
-            raise w.refuse(f"nothing of axis {i} is left")
-        last = places[-1] + (1 if steps[i] > 0 else -1)
-        starts.append(places[0])
-        ends.append(last if last >= 0 else -(1 << 31))
-        sizes.append(len(places))
-    part, out = _cut(w, w.input(op, 0), starts, ends, steps), w.out_shape(op)
-    if math.prod(sizes) != math.prod(out):
-        raise w.refuse(f"gives {sizes}, the output is {out}")
-    w.put(op, part if tuple(sizes) == out else w.reshaped(part, len(sizes), out))
+    ranges, kept = ranges_of(w, op)
+    starts, steps = [p.start for p in ranges], [p.step for p in ranges]
+    ends = [p[-1] + (1 if p.step > 0 else -1) for p in ranges]
+    ends = [last if last >= 0 else -(1 << 31) for last in ends]
+    part = _cut(w, w.input(op, 0), starts, ends, steps)
+    rank = len(ranges)
+    w.put(op, part if len(kept) == rank else w.reshaped(part, rank, tuple(kept)))
 
 
 def pad(w: Writer, op: RawOperator) -> None:
