@@ -160,7 +160,9 @@ def one_conv(m: Exported, x: str, **fields: Any) -> str:
             r"'node_split_0' \(Split\): a result of shape \(1, 0, 8, 8\), expected siz",
         ),
         (
-            lambda m, x: m.node("MatMul", m.const(np.ones(8)), m.conv(x, 3, 4)),
+            lambda m, x: m.node(
+                "MatMul", m.const(np.ones((5, 192))), m.node("Reshape", x, m.const([-1], np.int64))
+            ),
             r"'node_matmul_1' \(MatMul\): a constant in front of a computed matrix, expected i",
         ),
         (

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("onnx", reason="make setup GROUPS=models brings onnx")
 pytest.importorskip("onnxruntime", reason="make setup GROUPS=quantise brings onnxruntime")
+import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from models.tests.floats.spelled import check_spelled
@@ -66,10 +67,20 @@ def test_pipeline(scalers: list[dict[str, list[float]]]) -> None:
     check_spelled(prepare.prepared(data, "net"), data, many)
 
 
+def test_opsets_that_are_there_twice() -> None:
+    """As skl2onnx writes them."""
+    model = onnx.load_model_from_string(pipeline([{"offset": [2.0], "scale": [0.5]}]))
+    model.opset_import.extend([helper.make_opsetid("", 17)])
+    data, rng = model.SerializeToString(), np.random.default_rng(2)
+    many = [{"x": rng.normal(2, 1, (1, 6)).astype(np.float32)} for _ in range(4)]
+    check_spelled(prepare.prepared(data, "net"), data, many)
+
+
 def test_labels_are_left_out() -> None:
     data = pipeline([{"offset": [2.0], "scale": [0.5]}], label=True)
     with pytest.raises(
-        CompileError, match=rf"\(ZipMap\): a custom .*; {option('ends', 'scores')} ends"
+        CompileError,
+        match=rf"\(ZipMap\): an op.* expected its Scaler or.*; {option('ends', 'scores')} ends",
     ):
         prepare.prepared(data, "net")
     assert prepare.prepared(data, "net", ends=["scores"]).outputs == ["scores"]

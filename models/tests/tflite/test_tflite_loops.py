@@ -209,6 +209,24 @@ def test_places_beyond_the_list(shift: int) -> None:
     check(looped("update", shift=shift))
 
 
+def test_outputs_keep_their_names() -> None:
+    data = looped()
+    session, interpreter = ort.InferenceSession(float_form.converted(data, "net")), runtime(data)
+    expected = [entry["name"] for entry in interpreter.get_output_details()]
+    assert [entry.name for entry in session.get_outputs()] == expected
+
+
+def test_a_comparison_is_no_place_to_end() -> None:
+    m = TfliteModel(np.float32)
+    x = given(m, (1, 4))
+    which = made(m, "GREATER", [x, number(m, [0.0])], (1, 4), dtype=np.bool_)
+    y = plain(m, (1, 4))
+    m.op("IF", [which], [y], "IfOptions", thenSubgraphIndex=1, elseSubgraphIndex=1)
+    with pytest.raises(CompileError, match="control flow") as error:
+        float_form.converted(m.finish([y], halved()), "net")
+    assert option("ends", "") not in str(error.value)
+
+
 def test_no_step() -> None:
     with pytest.raises(CompileError, match=r"output 'p.*' is not computed"):
         float_form.converted(looped(steps=0), "net")

@@ -102,6 +102,9 @@ def load_onnx(data: bytes, name: str, folder: Path | None = None, ends: Sequence
         _end(model, ends, name)
     _external(model, name, folder)
     _scaled(model.graph)
+    imports = {entry.domain: entry for entry in model.opset_import}  # some files repeat theirs
+    del model.opset_import[:]
+    model.opset_import.extend(imports.values())
     made = {tensor for node in model.graph.node for tensor in node.output}
     for node in model.graph.node:
         _known(node, {f.name for f in model.functions}, made, name)
@@ -316,6 +319,8 @@ def _known(node: Any, functions: set[str], made: set[str], name: str) -> None:
         raise CompileError(what, **where)
     if node.domain not in DOMAINS and node.op_type not in functions:
         what = f"a custom operator of the domain {node.domain!r}, expected one of ONNX's own"
+        if node.domain == SCALERS:
+            what = f"an operator of the domain {node.domain!r}, expected its Scaler or ONNX's own"
         raise CompileError(ends_before(what, _made(node, made)), **where)
 
 

@@ -94,7 +94,7 @@ def unknown_operator(model: RawModel, op: RawOperator) -> str:
     """Why no reader has an operator, and how the network ends in front of it."""
     what = "control flow" if op.operator in CONTROL else "no such operator here"
     if op.operator == "WHILE":
-        what = "a loop whose steps are not known before it runs, expected a number of them"
+        what = "a loop whose steps are not known before it runs, expected a counter of integers"
     if op.operator in STATE:
         what = "state that is kept from inference to inference, expected a model without"
     if op.operator == LSTM:
@@ -103,4 +103,5 @@ def unknown_operator(model: RawModel, op: RawOperator) -> str:
     if op.operator.startswith("CUSTOM"):
         what = "a custom operator, expected one of TFLite's own"
     made = {n for each in model.operators for n in each.outputs}
-    return ends_before(what, (model.tensors[n].name for n in op.inputs if n in made))
+    read = [model.tensors[n] for n in op.inputs if n in made]
+    return ends_before(what, (t.name for t in read if t.dtype != "bool"))

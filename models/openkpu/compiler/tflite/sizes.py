@@ -63,6 +63,9 @@ def sized(model: RawModel) -> RawModel:
                 shape = tuple(n if any_ == -1 else own for n, own, any_ in sizes)
                 tensors[op.outputs[0]] = _closed(dataclasses.replace(raw, shape=shape))
     outputs = [same.get(n, n) for n in model.outputs]
+    for own, found in reversed(list(zip(model.outputs, outputs, strict=True))):
+        if own != found and found not in (*model.inputs, *model.outputs):  # keeps its name
+            tensors[found] = dataclasses.replace(tensors[found], name=tensors[own].name)
     operators = live_operators(operators, outputs) if step else operators
     return dataclasses.replace(model, tensors=tensors, operators=operators, outputs=outputs)
 

@@ -17,13 +17,15 @@ from openkpu.compiler.calibration.spelling.nodes import Spelled
 
 
 def spell_products(net: Net) -> None:
-    """MatMul of one constant that has more than two axes, or is in front."""
+    """MatMul of one constant that is in front, or has another number of axes than two."""
     made: list[Any] = []
     for node in net.nodes:
         constant = [name in net.constants for name in node.input]
         shapes = [net.shapes.get(name, ()) for name in node.input]
-        known = node.op_type == "MatMul" and min(map(len, shapes), default=0) > 1
-        odd = constant == [True, False] or (constant == [False, True] and len(shapes[1]) > 2)
+        ranks = [len(shape) for shape in shapes]
+        known = node.op_type == "MatMul" and sum(constant) == 1 and min(ranks) > 0
+        known = known and ranks[constant.index(False)] > 1
+        odd = constant == [True, False] or (known and ranks[1] != 2)
         made += _Product(net, node, constant[0]).nodes if known and odd else [node]
     net.nodes = made
 
@@ -36,6 +38,9 @@ class _Product(Spelled):
         x, w = node.input[::-1] if front else node.input
         rank = len(net.shapes[x])
         weights, end = net.constants[w], node.output[0]
+        vector = weights.ndim == 1
+        if vector:
+            weights = weights[None] if front else weights[:, None]
         if front:
             x, weights = self.turned(x, _swapped(rank)), np.swapaxes(weights, -1, -2)
         own, shape = weights.shape[:-2], net.shapes[x]
@@ -47,7 +52,9 @@ class _Product(Spelled):
             y = self._same_rows(x, w, weights)
         else:
             y = self._products(x, w, weights, batch)
-        if front:
+        if vector:
+            self.reshaped(y, (*batch, size[0]), to=end)
+        elif front:
             y = self.reshaped(y, (*batch, *size))
             self.turned(y, _swapped(len(batch) + 2), to=end)
         else:
