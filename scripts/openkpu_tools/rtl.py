@@ -19,6 +19,7 @@ class Progress:
     """Lines that stay, and on a terminal one that is overwritten."""
 
     def __init__(self) -> None:
+        self.stream = sys.stdout  # libraries are silenced by another one in its place
         self.live = terminal.columns() > 0
         self.length = 0
 
@@ -26,20 +27,20 @@ class Progress:
         """A sign of life; only on a terminal."""
         if self.live:
             text = text[: terminal.columns() - 1]  # a line that wraps cannot be overwritten
-            sys.stdout.write("\r" + text.ljust(self.length))
-            sys.stdout.flush()
+            self.stream.write("\r" + text.ljust(self.length))
+            self.stream.flush()
             self.length = len(text)
 
     def clear(self) -> None:
         """Take the sign of life away."""
         if self.live and self.length:
-            sys.stdout.write("\r" + " " * self.length + "\r")
+            self.stream.write("\r" + " " * self.length + "\r")
             self.length = 0
 
     def line(self, text: str) -> None:
         """A line that stays."""
         self.clear()
-        print(text, flush=True)
+        print(text, file=self.stream, flush=True)
 
 
 class Bar:
@@ -102,6 +103,7 @@ class Ticker:
     def __exit__(self, *_: object) -> None:
         self.ended.set()
         self.thread.join()
+        self.progress.clear()
 
 
 def build_reported(

@@ -232,6 +232,17 @@ class Builder:
             before = [found.get(name, 0) for name in node.inputs]
             number = max(error.lists.get(node.name, 0), *before)
             found |= dict.fromkeys((node.name, *node.outputs), number)
+        # A view costs no layer in the list that reads it, and a copy for the host in one before.
+        last = dict.fromkeys(self.graph.outputs, 0)
+        for node in self.left:
+            last |= dict.fromkeys(node.inputs, 0) if node.name not in found else {}
+        for node in reversed(lowered):
+            if node.name not in error.lists and len(node.inputs) == 1:  # joined: where it is made
+                first = found.get(node.inputs[0], 0)
+                reads = [last.get(name, first) for name in node.outputs]
+                found |= dict.fromkeys((node.name, *node.outputs), max(first, min(reads)))
+            for name in node.inputs:
+                last[name] = min(last.get(name, found[node.name]), found[node.name])
         numbers = sorted({found[node.name] for node in lowered})
         if len(numbers) < 2:
             node = next(n for n in lowered if n.name == error.node)

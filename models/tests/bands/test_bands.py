@@ -293,6 +293,27 @@ def test_cut_anywhere(
     assert not agree.faults(graph, program, values(graph))
 
 
+def test_parts_of_a_map_are_read_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of a loop, each with its part of one map: a later list reads the map, so that the list
+    in front copies no part for it, and both are about as long."""
+    monkeypatch.setattr(fit, "MOST_LAYERS", 40)
+    monkeypatch.setattr(fit, "ROOM", 38)
+    m = Maker(7)
+    steps = 48
+    whole = m.conv(m.input(1, 4, 1, 1), 4 * steps, (1, 1))
+    cut = {"how": "slice", "steps": (1, 1, 1, 1)}
+    parts = [m.move([whole], (1, 4, 1, 1), starts=(0, 4 * i, 0, 0), **cut) for i in range(steps)]
+    state = m.conv(m.input(1, 4, 1, 1), 4, (1, 1))
+    for part in parts:
+        state = m.both("add", state, part, scale=0.1)
+    graph = m.done(state)
+    program = on(graph, WHOLE)
+    sizes = [len(part.network.layers) for part in program.device_parts]
+    assert len(sizes) * 38 < sum(sizes) + 38 and max(sizes) - min(sizes) <= 4
+    assert sum(len(part.outputs) for part in program.device_parts) <= 2 * len(sizes)
+    assert not agree.faults(graph, program, values(graph))
+
+
 def test_maps_that_lie_down_in_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two forms that both fit, the one in which the host has fewer turns."""
     monkeypatch.setattr(fit, "MOST_LAYERS", 80)

@@ -27,8 +27,8 @@ def test_sum_of_inputs() -> None:
 def test_factors_of_sums(ratio: float) -> None:
     """The ratio of both factors is off by less than 2^-14 of what moves the result by a range."""
     small = functions.Fraction(float(np.float32(0.7 / ratio)))
-    factors = [functions.Fraction(float(np.float32(0.7))), small]
-    (weights, arg_x), fit = best_sum(factors, [128, 120], [(0, 255), (0, 255)], 128, (0, 255))
+    factors = (functions.Fraction(float(np.float32(0.7))), small)
+    (weights, arg_x), fit = best_sum(factors, (128, 120), ((0, 255), (0, 255)), 128, (0, 255))
     p, q = (w + arg_x for w in weights)
     off = abs(p / q / ratio - 1) / ratio  # weighted as the smaller operand is
     print(ratio, weights, arg_x, off, fit.missed)

@@ -212,8 +212,8 @@ def test_sums_are_exact(seed: int) -> None:
         assert abs(float(span.lowest / step[n]) + zero + 128) < 0.501, n
         assert float(span.highest / step[n]) + zero < 127.501, n
     for node in net.nodes:
-        factors = [step[n] / step[node.output[0]] for n in node.input]
-        how = [[30, 50], [(0, 255), (0, 255)], 128, (0, 255)]
+        one, two = (step[n] / step[node.output[0]] for n in node.input)
+        factors, how = (one, two), ((30, 50), ((0, 255), (0, 255)), 128, (0, 255))
         _, fit = lower_elementwise.best_sum(factors, *how)
         assert not fit.missed, (node.op_type, factors)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from openkpu import digits
-from openkpu.compiler.source import is_ours, read_model_program
+from openkpu.compiler.source import is_ours
 from openkpu.configs import Config
 from openkpu.kmodel import KmodelError, loads_functions, loads_kmodel, read_model
 from openkpu.layer import elementwise, pool_tasks
@@ -30,6 +30,7 @@ from openkpu.products import matmul_lists
 from openkpu_tools import command, registry, variants
 from openkpu_tools.command import UsageError, check_outputs, option
 from openkpu_tools.commands import run_matmul, run_network
+from openkpu_tools.commands.compiled.reading import read_program
 from openkpu_tools.commands.model_options import (
     OF_CALIBRATION,
     OF_PICTURES,
@@ -148,9 +149,7 @@ def of_model(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
 
 def of_compiled(args: argparse.Namespace) -> tuple[str, list[Predicted]]:
     """A quantised model: its task lists; CompileError, NetworkError."""
-    program, calibrated = read_model_program(
-        args.model, args.config, args.shape, args.request, ends=args.ends or ()
-    )
+    program, calibrated = read_program(args, args.request)
     if calibrated:
         print(calibrated.summary)
     found = []

@@ -21,7 +21,7 @@ from openkpu import digits
 from openkpu.compiler import data
 from openkpu.compiler import run as execute
 from openkpu.compiler.errors import CompileError
-from openkpu.compiler.source import is_ours, read_model_program
+from openkpu.compiler.source import is_ours
 from openkpu.kmodel.residence.one_list import read_task_list
 from openkpu.network.network import Network
 from openkpu.prediction.roofline import array_macs, network_cycles
@@ -33,6 +33,7 @@ from openkpu_tb.runs.requests import RequestedRun, StreamRequest
 from openkpu_tools import command, registry, report, rtl, variants
 from openkpu_tools.command import UsageError, option
 from openkpu_tools.commands import run_network
+from openkpu_tools.commands.compiled.reading import read_program
 from openkpu_tools.commands.model_options import OF_CALIBRATION, OF_PICTURES, request_of
 
 MOST = 100_000  # images of a run: their maps and counters lie in the simulator's memory
@@ -103,9 +104,7 @@ def stream_work(args: argparse.Namespace) -> Work:
 
 def of_model(args: argparse.Namespace) -> Work:
     """A quantised model: its task list alone, the maps as the host would write them."""
-    program, calibrated = read_model_program(
-        args.model, args.config, args.shape, args.request, one_list=True, ends=args.ends or ()
-    )
+    program, calibrated = read_program(args, args.request, one_list=True)
     if calibrated:
         print(calibrated.summary)
     lists, maps = len(program.device_parts), len(program.device_parts[0].inputs)

@@ -102,7 +102,6 @@ def run_tool(
             if echo.search(line):
                 ticker.progress.line(f"  {line.strip()}")
         status = process.wait()
-    ticker.progress.clear()
     last = next((line.strip() for line in reversed(said) if line.strip()), "no word")
     if hung.is_set():
         raise ToolError(f"{name}: stopped, expected its end within {HOURS:g} hours; last: {last}")

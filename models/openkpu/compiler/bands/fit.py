@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
 
@@ -42,16 +43,27 @@ class TooLong(TooLarge):
     def __init__(self, specs: list[Spec], ends: list[tuple[int, int]], config: Config) -> None:
         """``ends``: (layers of ``specs``, layers made of them) by places where a list may end."""
         self.lists: dict[str, int] = {}
-        number, begun = 0, 0
-        for (first, before), (behind, after) in itertools.pairwise([(0, 0), *ends]):
-            if after - begun > ROOM and before > begun:
-                number, begun = number + 1, before
+        # As few as can be, and as even: a list copies what it hands on by layers besides.
+        least = _numbers(ends, ROOM)[-1]
+        room = bisect.bisect_left(range(ROOM), -least, key=lambda room: -_numbers(ends, room)[-1])
+        firsts = [0, *(behind for behind, _ in ends)]
+        for first, (behind, _), number in zip(firsts, ends, _numbers(ends, room), strict=False):
             self.lists |= dict.fromkeys((s.node for s in specs[first:behind]), number)
         super().__init__(
             specs[-1].node,
             f"{ends[-1][1]:,} layers, a task list has {MOST_LAYERS:,}: expected a configuration"
             f" with more AI RAM than {config.name}, or a smaller input",
         )
+
+
+def _numbers(ends: list[tuple[int, int]], room: int) -> list[int]:
+    """The list of the layers in front of each place, where a list has ``room`` layers."""
+    numbers, number, begun = [], 0, 0
+    for (_, before), (_, after) in itertools.pairwise([(0, 0), *ends]):
+        if after - begun > room and before > begun:
+            number, begun = number + 1, before
+        numbers.append(number)
+    return numbers
 
 
 @dataclasses.dataclass

@@ -43,10 +43,11 @@ def inside(net: Net) -> dict[str, str]:
     """For each node of such a function: the tensor that it is a function of, by the node's name."""
     roots: dict[str, str] = {}  # of tensors that are functions of another one
     found: dict[str, str] = {}
-    for node in net.nodes:
-        if (root := _root(net, node, roots)) is not None:
-            roots[node.output[0]] = root
-            found[node.name] = root
+    with net.fixed():
+        for node in net.nodes:
+            if (root := _root(net, node, roots)) is not None:
+                roots[node.output[0]] = root
+                found[node.name] = root
     return found
 
 
@@ -100,6 +101,11 @@ def _of(net: Net, name: str, roots: dict[str, str]) -> str | None:
 
 def float_tail(net: Net, ranges: Any) -> set[str]:
     """Names of nodes at the end that stay float."""
+    with net.fixed():
+        return _float_tail(net, ranges)
+
+
+def _float_tail(net: Net, ranges: Any) -> set[str]:
     tail: set[str] = set()
     for node in reversed(net.nodes):
         readers = [r for name in node.output for r in net.readers(name)]

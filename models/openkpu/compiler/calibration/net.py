@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,8 @@ class Net:
                 self.floats.add(value.name)
         # scores that a mask puts far below others: the tensor in front of it, and the mask
         self.masked: dict[str, tuple[str, str]] = {}
+        # (nodes by what they read, by what they write) while ``fixed``
+        self._index: tuple[dict[str, list[Any]], dict[str, Any]] | None = None
         self._name()
 
     def _name(self) -> None:
@@ -50,12 +54,33 @@ class Net:
                 number += 1
             taken.add(node.name)
 
+    @contextlib.contextmanager
+    def fixed(self) -> Iterator[None]:
+        """An index for ``maker`` and ``readers`` while no node changes: unrolled loops have
+        thousands, and a search through all of them for each is too long."""
+        read: dict[str, list[Any]] = {}
+        made: dict[str, Any] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.input):
+                read.setdefault(name, []).append(node)
+            for name in node.output:
+                made.setdefault(name, node)
+        self._index = read, made
+        try:
+            yield
+        finally:
+            self._index = None
+
     def maker(self, name: str) -> Any:
         """The node that writes a tensor, or None."""
+        if self._index is not None:
+            return self._index[1].get(name)
         return next((n for n in self.nodes if name in n.output), None)
 
     def readers(self, name: str) -> list[Any]:
         """The nodes that read a tensor."""
+        if self._index is not None:
+            return list(self._index[0].get(name, ()))
         return [n for n in self.nodes if name in n.input]
 
     def alone(self, name: str) -> bool:

@@ -77,7 +77,9 @@ def ranged_net(net: Net, samples: Sequence[Feeds], method: str, name: str) -> Ra
 
     runner = FloatRunner(net, net.floats, name)
     within = curves.inside(net)
-    inner = {t for n in net.nodes if n.name in within for t in n.output if _hidden(net, t, within)}
+    with net.fixed():
+        hidden = (t for n in net.nodes if n.name in within for t in n.output)
+        inner = {tensor for tensor in hidden if _hidden(net, tensor, within)}
     runs = (_finite(runner.run(feeds), at, name, inner) for at, feeds in enumerate(samples, 1))
     equalise.equalise(net, equalise.peaks_of(runs))
     with tempfile.TemporaryDirectory() as place, _quiet(), _refused(name):

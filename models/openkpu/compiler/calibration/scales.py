@@ -96,7 +96,18 @@ def chosen_scales(
             max(float(net.constants[mask].max()), 0.0),
         )
     steps = {name: _grid(_step(span), MOST_N) for name, span in spans.items()}
-    steps |= _sums(net, families, spans, within)
+    with net.fixed():
+        steps |= _sums(net, families, spans, within)
+        return _chosen(net, spans, steps, within, wide)
+
+
+def _chosen(
+    net: Net,
+    spans: Mapping[str, tuple[float, float]],
+    steps: Mapping[str, tuple[int, float]],
+    within: Mapping[str, str],
+    wide: Collection[str],
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, (low, _) in spans.items():
         count, unit = steps[name]
@@ -176,8 +187,12 @@ def _sums(
     for node in kept:
         chains.join(_result(net, node, within), node.output[0])
     found: dict[str, tuple[int, float]] = {}
-    for chain in {chains.head(n.output[0]) for n in kept}:
-        names = [n for n in spans if chains.head(n) == chain]
+    heads = {chains.head(n.output[0]) for n in kept}
+    members: dict[str, list[str]] = {head: [] for head in heads}
+    for name in spans:
+        if (head := chains.head(name)) in members:
+            members[head].append(name)
+    for names in members.values():
         some = [n for n in names if any(spans[n])] or names  # zeros have any scale
         widest = max(some, key=lambda n: _step(spans[n]))
         _, unit = _grid(_step(spans[widest]), MOST_N)

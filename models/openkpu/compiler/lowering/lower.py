@@ -234,7 +234,7 @@ class State:
             "buffers": self.buffers,
             "tensors": dict(self.tensors),
             "fresh": dict(self.fresh),
-            "reports": {k: dataclasses.replace(v) for k, v in self.reports.items()},
+            "reports": dict(self.reports),  # only that of the node being lowered changes
         }
 
     def back(self, mark: dict[str, Any]) -> None:

@@ -36,13 +36,13 @@ Run = tuple[int, int, float, int, float]  # first, behind the last, theta, add, 
 def fit(values: npt.NDArray[np.int64], first: int = 0) -> ActTable | None:
     """Segments that give ``values`` (n,), bytes, of v = STEP * (first + i); None when 16 are too
     few."""
-    return _fit(tuple(int(v) for v in values), first)
+    return _fit(np.asarray(values, np.int64).tobytes(), first)
 
 
-@functools.lru_cache(maxsize=256)
-def _fit(values: tuple[int, ...], first: int) -> ActTable | None:
-    wanted = np.array(values, dtype=np.int64)
-    v = (first + np.arange(len(values), dtype=np.int64)) * STEP
+@functools.lru_cache(maxsize=4096)  # of every table of a network: lists that are cut try them anew
+def _fit(values: bytes, first: int) -> ActTable | None:
+    wanted = np.frombuffer(values, np.int64)
+    v = (first + np.arange(wanted.size, dtype=np.int64)) * STEP
     if _runs(wanted, 0.5, None) is None:  # no other way is freer
         return None
     for near, rest in ((NEAR, None), (0.5, 0), (0.5, 1)):

@@ -11,10 +11,9 @@ from pathlib import Path
 from openkpu import configs
 from openkpu.compiler import okpu
 from openkpu.compiler.calibration import precision
-from openkpu.compiler.source import read_model_program
 from openkpu_tools import registry
 from openkpu_tools.command import check_output, check_outputs, writing
-from openkpu_tools.commands.compiled import compiled_page, compiled_table
+from openkpu_tools.commands.compiled import compiled_page, compiled_table, reading
 from openkpu_tools.commands.model_options import request_of
 
 
@@ -34,10 +33,8 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = parse(argv)
-    program, calibrated = read_model_program(
-        args.model, args.config, args.shape, args.request, ends=args.ends or ()
-    )
-    costs = precision.measure_precision(calibrated) if calibrated else None
+    program, calibrated = reading.read_program(args, args.request)
+    costs = reading.measured(calibrated) if calibrated else None
     if args.graph:
         print(program.graph)
     for line in compiled_table.node_lines(program, args.config):

@@ -22,7 +22,9 @@ from openkpu_tools.command import (
     write_json,
     writing,
 )
+from openkpu_tools.commands.compiled.reading import measured
 from openkpu_tools.commands.model_options import request_of
+from openkpu_tools.rtl import Ticker
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -42,8 +44,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = parse(argv)
-    found = quantised_model(args.model, args.request, args.config, args.shape, args.ends or ())
-    costs = precision.measure_precision(found)
+    with Ticker(f"quantising {Path(args.model).name}"):
+        found = quantised_model(args.model, args.request, args.config, args.shape, args.ends or ())
+    costs = measured(found)
     print(found.summary)
     print()
     for line in precision.precision_lines(costs):

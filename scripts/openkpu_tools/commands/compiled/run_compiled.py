@@ -19,7 +19,6 @@ from openkpu.compiler import run as execute
 from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
 from openkpu.compiler.program import DevicePart, Program
-from openkpu.compiler.source import read_model_program
 from openkpu.network.network import Network, NetworkError
 from openkpu.prediction.roofline import network_cycles
 from openkpu.terminal import printable
@@ -29,6 +28,7 @@ from openkpu_tools.command import writing
 from openkpu_tools.commands import run_network
 from openkpu_tools.commands.compiled import compiled_page, compiled_table
 from openkpu_tools.commands.compiled.found import boxes_of, detector_of
+from openkpu_tools.commands.compiled.reading import read_program
 from openkpu_tools.commands.end_to_end import PERF, START, EndToEnd, unmeasured
 from openkpu_tools.commands.model_options import request_of
 
@@ -83,9 +83,7 @@ def golden_runner(args: argparse.Namespace, records: list[report.LayerRecord]) -
 
 def sim_quantised(args: argparse.Namespace) -> bool:
     """Run the model; True when every byte of every layer matched."""
-    program, calibrated = read_model_program(
-        args.model, args.config, args.shape, request_of(args), ends=args.ends or ()
-    )
+    program, calibrated = read_program(args, request_of(args))
     if calibrated:
         print(calibrated.summary)
     labels = pictures.read_labels(args.labels) if args.labels else []

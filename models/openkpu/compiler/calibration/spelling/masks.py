@@ -24,9 +24,11 @@ def spell_masks(net: Net) -> None:
     _merge_masks(net)
     for node in list(net.nodes):
         name, found = node.output[0], _mask_of(net, node)
+        if found is None:
+            continue
         softmaxes = [n for n in net.readers(name) if n.op_type == "Softmax"]
         scored, inner = _scores(net, name), node.op_type in BIASED
-        if found is None or not (scored or softmaxes) or (inner and not scored):
+        if not (scored or softmaxes) or (inner and not scored):
             continue
         before, data = found
         target = name
@@ -73,7 +75,8 @@ def _merge_masks(net: Net) -> None:
         both = np.maximum(one.astype(np.float64), MASK) + np.maximum(two.astype(np.float64), MASK)
         scores = next(n for n in first.input if n not in net.constants)
         node.input[:] = [scores, net.put(f"{node.name}.both", both)]
-    net.nodes = [n for n in net.nodes if n.op_type != "Add" or _used(net, n)]
+    with net.fixed():
+        net.nodes = [n for n in net.nodes if n.op_type != "Add" or _used(net, n)]
 
 
 def _used(net: Net, node: Any) -> bool:

@@ -14,6 +14,7 @@ map lies in storage, and the layer brings it into the AI RAM.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from fractions import Fraction
 from typing import Any
 
@@ -136,7 +137,8 @@ def _sum(
             turned[i] = _negative(state, node, maps[i])
     factors = [t.exact / y.exact for t in tensors]
     zero, clamp = stored(y, node.clamp)
-    found = best_sum(factors, [m.zero for m in turned], [m.span for m in turned], zero, clamp)
+    zeros, spans = (turned[0].zero, turned[1].zero), (turned[0].span, turned[1].span)
+    found = best_sum((factors[0], factors[1]), zeros, spans, zero, clamp)
     (weights, arg_x), fit = found
     p, q = (w + arg_x for w in weights)
     add = -(turned[0].zero * p + turned[1].zero * q)
@@ -153,10 +155,11 @@ def _negative(state: State, node: Elementwise, held: Held) -> Held:
     return turned
 
 
+@functools.lru_cache(maxsize=4096)  # of every sum of a network: lists that are cut try them anew
 def best_sum(
-    factors: list[Fraction],
-    zeros: list[int],
-    spans: list[tuple[int, int]],
+    factors: tuple[Fraction, Fraction],
+    zeros: tuple[int, int],
+    spans: tuple[tuple[int, int], tuple[int, int]],
     zero: int,
     clamp: tuple[int, int],
 ) -> tuple[tuple[tuple[int, int], int], requant.Fit]:
@@ -182,7 +185,11 @@ def best_sum(
 
 
 def _exact_sums(
-    a: npt.NDArray, b: npt.NDArray, factors: list[Fraction], zero: int, clamp: tuple[int, int]
+    a: npt.NDArray,
+    b: npt.NDArray,
+    factors: tuple[Fraction, Fraction],
+    zero: int,
+    clamp: tuple[int, int],
 ) -> npt.NDArray[np.int64]:
     common = factors[0].denominator * factors[1].denominator
     one, two = (int(f * common) for f in factors)
@@ -190,7 +197,7 @@ def _exact_sums(
     return np.clip(reference.nearest_even(sums, common) + zero, *clamp)
 
 
-def _ratios(factors: list[Fraction]) -> list[tuple[tuple[int, int], int]]:
+def _ratios(factors: tuple[Fraction, Fraction]) -> list[tuple[tuple[int, int], int]]:
     """Weights and arg_x whose p / q is nearest to the ratio of the factors, best first."""
     swap = factors[0] < factors[1]
     high, low = (factors[1], factors[0]) if swap else (factors[0], factors[1])
@@ -217,7 +224,7 @@ def _ratios(factors: list[Fraction]) -> list[tuple[tuple[int, int], int]]:
 def _sum_fit(
     a: npt.NDArray,
     b: npt.NDArray,
-    factors: list[Fraction],
+    factors: tuple[Fraction, Fraction],
     how: tuple[tuple[int, int], int],
     zero: int,
     clamp: tuple[int, int],
