@@ -3,7 +3,7 @@
 
 Table addresses inside the arguments are offsets: ``para_start_addr`` into the weights, the others
 into the biases.  Both blobs are in the order of the layers, each table 8-byte aligned, so that a
-network image can lie anywhere in storage.
+network image can lie anywhere in storage.  Layers may share tables.
 """
 
 from __future__ import annotations
@@ -107,14 +107,16 @@ class Network(TaskList):
         second: int | None = None,
         *,
         narrow: bool = False,
+        like: tuple[int | None, int | None] = (None, None),
     ) -> LayerArg:
         """Append a layer: its tables go to the end of the blobs, its addresses are set to them.
 
         ``weights``: bytes (n,), ``bn``: (O,), ``act``: (18,), as ``tables`` gives them.
         ``second``: of an element-wise layer with two maps the layer whose output is the second map
         (the first is that of the layer before), -1 for the input.  ``narrow``: it reads a part of
-        the map at its address.  NetworkError, and nothing is appended, for tables that are not the
-        layer's and a map that no layer before has.
+        the map at its address.  ``like``: an earlier layer with the same weights, one with the same
+        other tables, whose bytes it reads.  NetworkError, and nothing is appended, for tables that
+        are not the layer's and a map that no layer before has.
         """
         number = len(self.layers)
         fault = network_rules.tables_fault(arg, self.eight_bit, weights, bn, act)
@@ -128,13 +130,20 @@ class Network(TaskList):
         if second is not None:
             self.seconds[number] = second
         tables = np.concatenate([_bytes(bn), _bytes(act)])
+        starts = self.weights.size, self.biases.size
+        if like[0] is not None:
+            starts = self.layers[like[0]].para_start_addr, starts[1]
+        else:
+            self.weights = _aligned(np.concatenate([self.weights, weights]), ALIGN)
+        if like[1] is not None:
+            starts = starts[0], self.layers[like[1]].bwsx_base_addr
+        else:
+            self.biases = _aligned(np.concatenate([self.biases, tables]), ALIGN)
         arg = arg.replace(
-            para_start_addr=self.weights.size,
-            bwsx_base_addr=self.biases.size,
-            active_addr=self.biases.size + BN_BYTES * arg.table_words[0],
+            para_start_addr=starts[0],
+            bwsx_base_addr=starts[1],
+            active_addr=starts[1] + BN_BYTES * arg.table_words[0],
         )
-        self.weights = _aligned(np.concatenate([self.weights, weights]), ALIGN)
-        self.biases = _aligned(np.concatenate([self.biases, tables]), ALIGN)
         self.layers.append(arg)
         return arg
 

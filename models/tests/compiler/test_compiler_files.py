@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.tests.compiler.compiled_graphs import Maker, compiled
+from models.tests.compiler.compiled_graphs import Maker, compiled, equal
 from openkpu import configs, digits
 from openkpu.compiler import data, okpu, run, source
 from openkpu.compiler.errors import CompileError
+from openkpu.compiler.form.graph import Conv
+from openkpu.compiler.form.rarer import Product
 from openkpu.compiler.program import Program
 
 FOLDER = Path(digits.__file__).parent
@@ -159,3 +161,33 @@ def test_results_in_the_models_order() -> None:
     found = data.result(y, value)
     assert found.shape == (1, 6, 5, 3) and found.dtype == np.int8
     assert found[0, 2, 1, 0] == value[0, 0, 2, 1]
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_equal_weights_lie_in_storage_once(alike: bool) -> None:
+    """Steps of a loop have the weights of the first one, though each has scales of its own."""
+    m = Maker(4)
+    x = m.input(1, 24, 1, 1)
+    for _ in range(6):
+        x = m.conv(x, 24, (1, 1))
+    graph = m.done(x)
+    first, *others = graph.nodes
+    for node in others if alike else []:
+        assert isinstance(node, Conv) and isinstance(first, Conv)
+        node.weights = first.weights.copy()
+    program = compiled(graph)
+    (part,) = program.device_parts
+    assert part.network.weights.size == 24 * 24 * (1 if alike else 6)
+    equal(graph, program)
+
+
+def test_weights_that_the_host_writes_are_of_one_layer() -> None:
+    """Two products of computed matrices of one size: each has its own place for one of them."""
+    m = Maker(8)
+    ys = []
+    for _ in range(2):
+        x, w = m.input(6, 16), m.input(16, 24, zero=5)
+        y = m.tensor(6, 24, scale=float(np.float32(x.step * w.step * 74 * 74 * 4 / 60)))
+        ys.append(m.node(Product, [x, w], y, clamp=y.limits, turned=False))
+    graph = m.done(*ys)
+    equal(graph, compiled(graph))

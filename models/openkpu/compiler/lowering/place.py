@@ -10,8 +10,10 @@ layers compute.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 
 import numpy as np
+import numpy.typing as npt
 
 from openkpu.compiler.lowering.device import Place, Spec, stored_weights
 from openkpu.compiler.lowering.lower import Unable
@@ -170,7 +172,8 @@ def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
     rows = placed_rows(specs, kept, ram_rows)
     network = Network(eight_bit=all(spec.weights.itemsize == 1 for spec in specs))
     live: list[Layout] = []
-    shared: dict[tuple[int, int, int], int] = {}  # the first layer with these tables
+    # the first layer with these weights, and with these other tables: steps of a loop share them
+    known: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
     numbers = {id(spec): number for number, spec in enumerate(specs)}
     for number, spec in enumerate(specs):
         arg = spec.arg.replace(
@@ -188,12 +191,13 @@ def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
             live = _with(live, arg.in_layout)
         narrow = any(layout not in live for layout in arg.in_layouts)
         try:
-            tables = id(spec.weights), id(spec.bn), id(spec.act)
-            if (like := shared.setdefault(tables, number)) < number and spec.arg.weight_count:
-                network.add_like(arg, like, narrow=narrow)
-            else:
-                weights = stored_weights(spec.weights, network.eight_bit)
-                network.add(arg, weights, spec.bn, spec.act, narrow=narrow)
+            weights = stored_weights(spec.weights, network.eight_bit)
+            # the host writes those that are given: they are of no other layer's
+            own = b"given" + id(spec.weights).to_bytes(8, "little") if spec.given else b""
+            keys = own or _digest(weights), _digest(spec.bn, spec.act)
+            first = [d.setdefault(key, number) for d, key in zip(known, keys, strict=True)]
+            like = tuple(at if at < number else None for at in first)
+            network.add(arg, weights, spec.bn, spec.act, narrow=narrow, like=(like[0], like[1]))
         except NetworkError as error:
             raise Unable(str(error)) from None
         live = _with(live, arg.out_layout)
@@ -202,6 +206,14 @@ def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
         if spec.relayed is not None:
             network.relayed[number] = (numbers[id(spec.relayed)], 0)
     return network
+
+
+def _digest(*tables: npt.NDArray) -> bytes:
+    """What stands for the bytes of tables."""
+    found = hashlib.sha256()
+    for table in tables:
+        found.update(np.ascontiguousarray(table).data)
+    return found.digest()
 
 
 def _with(live: list[Layout], new: Layout) -> list[Layout]:
