@@ -192,7 +192,7 @@ def network_of(specs: list[Spec], kept: list[Place], ram_rows: int) -> Network:
         narrow = any(layout not in live for layout in arg.in_layouts)
         try:
             weights = stored_weights(spec.weights, network.eight_bit)
-            # the host writes those that are given: they are of no other layer's
+            # The host writes given weights: no other layer shares them.
             own = b"given" + id(spec.weights).to_bytes(8, "little") if spec.given else b""
             keys = own or _digest(weights), _digest(spec.bn, spec.act)
             first = [d.setdefault(key, number) for d, key in zip(known, keys, strict=True)]
