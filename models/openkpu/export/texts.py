@@ -67,8 +67,8 @@ def c_header(image: Image, name: str, source: str) -> str:
         lines += ["", *_tensor(image, tensor, number, upper)]
     for what, nodes in (("before", image.before), ("after", image.after)):
         if nodes:
-            names = ", ".join(map(_plain, nodes))
-            lines += ["", f"/* left to the processor {what} the device's run: {names} */"]
+            names = ",\n   ".join(map(_plain, nodes))
+            lines += ["", f"/* left to the processor {what} the device's run:\n   {names} */"]
     lines += ["", f"extern const uint32_t {name}_image[{upper}_IMAGE_BYTES / 4];", "", "#endif"]
     return "\n".join(lines) + "\n"
 

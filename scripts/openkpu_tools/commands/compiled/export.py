@@ -80,8 +80,7 @@ def lines(made: Image) -> list[str]:
             f" {tensor.dtype} {shape}, {tensor.size} bytes"
             + (", by the image's table" if tensor.places is not None else "")
         )
-    if made.before:
-        found.append(f"before it the processor computes {', '.join(made.before)}")
-    if made.after:
-        found.append(f"after it the processor computes {', '.join(made.after)}")
+    for when, nodes in (("before", made.before), ("after", made.after)):
+        if nodes:  # one a line: an unrolled loop has hundreds
+            found += [f"{when} it the processor computes", *(f"  {node}" for node in nodes)]
     return found
