@@ -3,6 +3,9 @@
 #include "openkpu_internal.h"
 
 static const uint32_t AI_INTERRUPTS = OPENKPU_AI_INT_STATUS_DONE_MASK | OPENKPU_AI_INT_STATUS_ERROR_MASK;
+static const uint32_t FIFOS = OPENKPU_FIFO_CTRL_DMA_FIFO_FLUSH_N_MASK | OPENKPU_FIFO_CTRL_GS_FIFO_FLUSH_N_MASK |
+                              OPENKPU_FIFO_CTRL_CFG_FIFO_FLUSH_N_MASK | OPENKPU_FIFO_CTRL_CMD_FIFO_FLUSH_N_MASK |
+                              OPENKPU_FIFO_CTRL_RESP_FIFO_FLUSH_N_MASK;
 static const uint32_t MAGIC = 0x55504B4F;     /* AI_ID */
 static const uint32_t MOST_ROWS = 32768;      /* of 64 bytes, in the window of the AI RAM */
 static const uint32_t RESET_PASSES = 2000000; /* of the loop: more than the watchdog after reset, 2^20 cycles */
@@ -46,6 +49,7 @@ enum openkpu_status openkpu_init(struct openkpu *dev, void *port, uint32_t memor
   if (id != MAGIC) return openkpu_fail(dev, OPENKPU_NO_DEVICE, OPENKPU_AI_ID);
   dev->config = openkpu_rd(dev, OPENKPU_AI_CONFIG);
   dev->state = OPENKPU_STATE_IDLE;
+  openkpu_wr(dev, OPENKPU_FIFO_CTRL, FIFOS); /* a boot stage before may have left one empty */
   return openkpu_reset(dev);
 }
 
@@ -145,14 +149,16 @@ enum openkpu_status openkpu_watchdog(struct openkpu *dev, uint32_t cycles) {
 
 /* page: windows */
 /* the device may read and write `size` bytes from these addresses on, multiples of 1 KiB, and nothing else; with
-   `lock` until the hardware reset. OPENKPU_LOCKED when somebody was here before */
+   `lock` until the hardware reset. All four numbers 0: everything, as after reset. OPENKPU_LOCKED when somebody was
+   here before */
 enum openkpu_status openkpu_confine(struct openkpu *dev, uint32_t read_base, uint32_t read_size, uint32_t write_base,
                                     uint32_t write_size, int lock) {
   enum openkpu_status code = openkpu_idle(dev);
   if (code) return code;
   if ((read_base | read_size) & 1023) return openkpu_fail(dev, OPENKPU_MISALIGNED, read_base);
   if ((write_base | write_size) & 1023) return openkpu_fail(dev, OPENKPU_MISALIGNED, write_base);
-  if (!read_size || !write_size) return openkpu_fail(dev, OPENKPU_BAD_COUNT, 0);
+  int all = !(read_base | read_size | write_base | write_size); /* 0 - 1 is the last byte */
+  if (!all && (!read_size || !write_size)) return openkpu_fail(dev, OPENKPU_BAD_COUNT, 0);
   /* a window that passed 4 GiB would end before it begins */
   if (read_base > read_base + (read_size - 1)) return openkpu_fail(dev, OPENKPU_NO_ROOM, read_base);
   if (write_base > write_base + (write_size - 1)) return openkpu_fail(dev, OPENKPU_NO_ROOM, write_base);
@@ -166,13 +172,14 @@ enum openkpu_status openkpu_confine(struct openkpu *dev, uint32_t read_base, uin
 /* page end */
 
 /* page: prepare */
-/* nothing pending, everything masked but errors */
+/* nothing pending, everything masked but errors; no rows of a network before, where maps may lie now */
 void openkpu_prepare(struct openkpu *dev, int eight_bit) {
   openkpu_wr(dev, OPENKPU_INTERRUPT_MASK, OPENKPU_KPU_INTERRUPTS);
   openkpu_wr(dev, OPENKPU_INTERRUPT_CLEAR, OPENKPU_KPU_INTERRUPTS);
   openkpu_wr(dev, OPENKPU_AI_INT_MASK, OPENKPU_AI_INT_MASK_DONE_MASK);
   openkpu_wr(dev, OPENKPU_AI_INT_STATUS, AI_INTERRUPTS);
   openkpu_wr(dev, OPENKPU_EIGHT_BIT_MODE, eight_bit ? OPENKPU_EIGHT_BIT_MODE_EIGHT_BIT_MASK : 0);
+  openkpu_wr(dev, OPENKPU_AI_SPARE_ROWS, 0);
   dev->events = 0;
 }
 /* page end */
@@ -196,21 +203,39 @@ static enum openkpu_status check_run(struct openkpu *dev, const struct openkpu_n
 }
 
 /* page: stream */
+/* drop cached memory that the results of a run will lie in, and none of what lies between them */
+static void forget(struct openkpu *dev, uint32_t count, uint32_t results, uint32_t stride, uint32_t bytes) {
+  if (stride <= bytes) { /* nothing lies between */
+    bytes += (count - 1) * stride;
+    count = 1;
+  }
+  for (; count; count--, results += stride) OPENKPU_INVALIDATE(dev->port, results, bytes);
+}
+
+/* name the rows in which weights may wait; refused where the device has fewer */
+static enum openkpu_status spare_rows(struct openkpu *dev, uint32_t spare) {
+  if (!spare) return OPENKPU_OK;
+  openkpu_wr(dev, OPENKPU_AI_ERR_CODE, 0); /* of the host's before: the start would clear it as well */
+  openkpu_wr(dev, OPENKPU_AI_SPARE_ROWS, spare);
+  return openkpu_check(dev);
+}
+
 /* `count` images, evenly spaced, and their results; returns when the device is at work */
 enum openkpu_status openkpu_stream(struct openkpu *dev, const struct openkpu_network *net, uint32_t count,
                                    uint32_t pixels, uint32_t pixel_stride, uint32_t results, uint32_t result_stride) {
   enum openkpu_status code = check_run(dev, net, count, pixels, pixel_stride, results, result_stride);
   if (code) return code;
   OPENKPU_CLEAN(dev->port, pixels, (count - 1) * pixel_stride + net->input_bytes);
-  OPENKPU_INVALIDATE(dev->port, results, (count - 1) * result_stride + net->result_bytes);
+  forget(dev, count, results, result_stride, net->result_bytes);
   OPENKPU_BARRIER(dev->port);
   openkpu_prepare(dev, net->eight_bit != 0);
+  code = spare_rows(dev, net->spare);
+  if (code) return code;
   openkpu_wr(dev, OPENKPU_AI_INT_MASK, 0);
   openkpu_wr(dev, OPENKPU_AI_LIST_ADR, net->list);
   openkpu_wr(dev, OPENKPU_AI_LIST_LEN, net->layers);
   openkpu_wr(dev, OPENKPU_AI_WGT_ADR, net->weights);
   openkpu_wr(dev, OPENKPU_AI_BIAS_ADR, net->biases);
-  openkpu_wr(dev, OPENKPU_AI_SPARE_ROWS, net->spare);
   openkpu_wr(dev, OPENKPU_AI_PIX_ADR, pixels);
   openkpu_wr(dev, OPENKPU_AI_NPIX_ADR, pixels + pixel_stride);
   openkpu_wr(dev, OPENKPU_AI_PIX_STRIDE, pixel_stride);
@@ -279,19 +304,23 @@ enum openkpu_status openkpu_next(struct openkpu *dev, uint32_t pixels) {
 /* page: stop */
 /* end a stream after the inference at work; `finished`: results that are stored. The device is idle afterwards */
 enum openkpu_status openkpu_stop(struct openkpu *dev, uint32_t *finished, uint32_t limit) {
+  enum openkpu_status code = OPENKPU_OK;
   if (dev->state != OPENKPU_STATE_RUN) return openkpu_fail(dev, OPENKPU_WRONG_ORDER, 0);
   dev->events = 0; /* of results so far: a port does not sleep while one is pending */
   openkpu_wr(dev, OPENKPU_AI_CTRL, OPENKPU_AI_CTRL_STOP_MASK);
-  while (openkpu_rd(dev, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_BUSY_MASK) {
-    if (!limit--) return openkpu_timeout(dev);
-    OPENKPU_PAUSE(dev);
+  while (!code && openkpu_rd(dev, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_BUSY_MASK) {
+    if (!limit--) code = openkpu_timeout(dev); /* which collects */
+    else OPENKPU_PAUSE(dev);
   }
-  (void)openkpu_irq(dev); /* a done that nobody waits for */
-  dev->events = 0;
-  OPENKPU_BARRIER(dev->port);
-  collect(dev);
-  dev->state = OPENKPU_STATE_IDLE;
+  if (!code) {
+    (void)openkpu_irq(dev); /* a done that nobody waits for */
+    dev->events = 0;
+    OPENKPU_BARRIER(dev->port);
+    collect(dev);
+    dev->state = OPENKPU_STATE_IDLE;
+    code = openkpu_check(dev);
+  }
   if (finished) *finished = dev->finished;
-  return openkpu_check(dev);
+  return code;
 }
 /* page end */

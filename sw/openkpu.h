@@ -99,7 +99,7 @@ int openkpu_pending(const struct openkpu *dev);
 enum openkpu_status openkpu_reset(struct openkpu *dev);
 /* cycles without progress that end a run; 0: none do */
 enum openkpu_status openkpu_watchdog(struct openkpu *dev, uint32_t cycles);
-/* address windows, multiples of 1 KiB; `lock`: until the hardware reset */
+/* address windows, multiples of 1 KiB, or four times 0 for everything; `lock`: until the hardware reset */
 enum openkpu_status openkpu_confine(struct openkpu *dev, uint32_t read_base, uint32_t read_size, uint32_t write_base,
                                     uint32_t write_size, int lock);
 
@@ -116,7 +116,7 @@ enum openkpu_status openkpu_run(struct openkpu *dev, const struct openkpu_networ
 /* of a stream: is the next image being fetched? Then openkpu_next sets the address of the one after it */
 int openkpu_taken(const struct openkpu *dev);
 enum openkpu_status openkpu_next(struct openkpu *dev, uint32_t pixels);
-/* end a stream after the inference at work */
+/* end a stream after the inference at work; `finished` (may be NULL): results that are stored, with any code */
 enum openkpu_status openkpu_stop(struct openkpu *dev, uint32_t *finished, uint32_t limit);
 /* code of an error of the device, described in dev->error, after recovery; OPENKPU_OK when there is none */
 enum openkpu_status openkpu_check(struct openkpu *dev);
@@ -131,7 +131,7 @@ enum openkpu_status openkpu_open(struct openkpu *dev, struct openkpu_network *ne
 enum openkpu_status openkpu_pack(const void *image, uint32_t number, const void *tensor, uint8_t *map);
 enum openkpu_status openkpu_unpack(const void *image, uint32_t number, const uint8_t *map, void *tensor);
 
-/* ---- openkpu_layers.c: layer by layer, as on a K210 */
+/* ---- openkpu_layers.c: layer by layer, as on a K210; int_en and send_data_out of the words are the driver's */
 enum openkpu_status openkpu_layer(struct openkpu *dev, const uint64_t *words, int eight_bit, uint32_t limit);
 enum openkpu_status openkpu_layers(struct openkpu *dev, const uint64_t *words, uint32_t count, int eight_bit,
                                    uint32_t limit);
@@ -141,7 +141,8 @@ enum openkpu_status openkpu_layer_out(struct openkpu *dev, const uint64_t *words
 /* input map from storage, output map to storage; `to` is a multiple of the bus word */
 enum openkpu_status openkpu_layer_moved(struct openkpu *dev, const uint64_t *words, int eight_bit, uint32_t from,
                                         uint32_t to, uint32_t limit);
-/* a dense map (c, y, x order) into the AI RAM from row `row` on, and back */
+/* a dense map (c, y, x order; a 32-bit map has four times the channels) into the AI RAM from row `row` on, and back; at
+   most 9216 channels, 512 lines, 1024 columns */
 enum openkpu_status openkpu_upload(struct openkpu *dev, uint32_t row, uint32_t channels, uint32_t height,
                                    uint32_t width, const uint8_t *map);
 enum openkpu_status openkpu_download(struct openkpu *dev, uint32_t row, uint32_t channels, uint32_t height,

@@ -79,7 +79,7 @@ static enum openkpu_status check_map(struct openkpu *dev, uint32_t row, uint32_t
                                      uint32_t width) {
   enum openkpu_status code = openkpu_idle(dev);
   if (code) return code;
-  if (!channels || !height || !width || channels > 1024 || height > 512 || width > 1024) {
+  if (!channels || !height || !width || channels > 9216 || height > 512 || width > 1024) {
     return openkpu_fail(dev, OPENKPU_BAD_COUNT, 0);
   }
   uint32_t groups = groups_of(width), row_len = groups > 1 ? 1 : (width + 63) / 64;
@@ -88,9 +88,14 @@ static enum openkpu_status check_map(struct openkpu *dev, uint32_t row, uint32_t
 }
 
 /* page: layer */
-static void push(const struct openkpu *dev, const uint64_t *words, uint64_t word0_bits, uint64_t word11_bits) {
+/* the words of a layer; int_en and send_data_out, which a list for another driver may have, are as given here */
+static void push(const struct openkpu *dev, const uint64_t *words, uint64_t int_en, uint64_t send_data_out) {
   for (uint32_t i = 0; i < OPENKPU_WORDS; i++) {
-    uint64_t word = words[i] | (i == 0 ? word0_bits : i == 11 ? word11_bits : 0);
+    uint64_t word = words[i];
+    if (i == OPENKPU_LAYER_INTERRUPT_ENABE) word = (word & ~OPENKPU_LAYER_INTERRUPT_ENABE_INT_EN_MASK) | int_en;
+    if (i == OPENKPU_LAYER_DMA_PARAMETER) {
+      word = (word & ~OPENKPU_LAYER_DMA_PARAMETER_SEND_DATA_OUT_MASK) | send_data_out;
+    }
     openkpu_wr(dev, OPENKPU_LAYER_ARGUMENT_FIFO, (uint32_t)word);
     openkpu_wr(dev, OPENKPU_LAYER_ARGUMENT_FIFO + 4, (uint32_t)(word >> 32));
   }

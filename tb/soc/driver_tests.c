@@ -245,6 +245,74 @@ static void burst(struct bench *b) {
   layer_maps(b, 1);
 }
 
+/* words of a driver that waits for each layer, and reads each map: both bits are set here as this one needs them */
+static void bits_of_another_driver(struct bench *b) {
+  uint64_t *words = (uint64_t *)(void *)b->words.data;
+  for (uint32_t i = 0; i < b->words.size / 96; i++, words += OPENKPU_WORDS) {
+    words[OPENKPU_LAYER_INTERRUPT_ENABE] |= OPENKPU_LAYER_INTERRUPT_ENABE_INT_EN_MASK;
+    words[OPENKPU_LAYER_DMA_PARAMETER] |= OPENKPU_LAYER_DMA_PARAMETER_SEND_DATA_OUT_MASK;
+  }
+  for (int irq = 0; irq < 2; irq++) {
+    openkpu_use_irq(&b->dev, irq);
+    layer_maps(b, 0);
+    layer_maps(b, 1);
+    CHECK(!(hw_read32(b->hw, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_BUSY_MASK));
+    usable(b);
+  }
+}
+
+/* rows in which weights of a network may wait: not those of what runs next, and refused ones are an error */
+static void spare_rows_of_one(struct bench *b) {
+  struct openkpu_network net = b->net;
+  uint32_t shift = OPENKPU_AI_SPARE_ROWS_ROWS_SHIFT, rows = 16u << shift | 32752u;
+  net.spare = rows;
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, LIMIT), OPENKPU_OK);
+  CHECK(right(b, 0, 0) && hw_read32(b->hw, OPENKPU_AI_SPARE_ROWS) == rows);
+  layer_maps(b, 1);
+  CHECK(!hw_read32(b->hw, OPENKPU_AI_SPARE_ROWS));
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, LIMIT), OPENKPU_OK);
+  usable(b);
+  CHECK(!hw_read32(b->hw, OPENKPU_AI_SPARE_ROWS));
+  for (int irq = 0; irq < 2; irq++) { /* rows behind the end; with an error of the host in front */
+    openkpu_use_irq(&b->dev, irq);
+    net.spare = 17u << shift | 32752u;
+    if (irq) (void)hw_read32(b->hw, OPENKPU_FIFO_DATA_OUT);
+    CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, LIMIT), OPENKPU_BAD_CONFIG);
+    usable(b);
+  }
+  net.spare = rows;
+  (void)hw_read32(b->hw, OPENKPU_FIFO_DATA_OUT);
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, LIMIT), OPENKPU_OK);
+}
+
+/* what lies between the results in the cache is the application's */
+static void between_results(struct bench *b) {
+  uint32_t stride = (b->net.result_bytes + 71) & ~7u, finished = 0;
+  uint8_t *first = hw_memory(b->hw, b->net.result);
+  forget_results(b);
+  for (uint32_t i = 0; i < IMAGES; i++) memset(first + i * stride + b->net.result_bytes, 0xA0 + (int)i, 8);
+  uint64_t before = hw_invalidated(b->hw);
+  CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &b->net, IMAGES, b->net.input, b->net.input_stride, b->net.result, stride),
+             OPENKPU_OK);
+  CHECK(hw_invalidated(b->hw) - before == IMAGES * b->net.result_bytes);
+  while (finished < IMAGES) CHECK_CODE(&b->dev, openkpu_wait(&b->dev, &finished, LIMIT), OPENKPU_OK);
+  for (uint32_t i = 0; i < IMAGES; i++) {
+    const uint8_t *result = first + i * stride;
+    CHECK(!memcmp(result, b->results.data + i * b->net.result_bytes, b->net.result_bytes));
+    for (uint32_t k = 0; k < 8; k++) CHECK(result[b->net.result_bytes + k] == 0xA0 + i);
+  }
+}
+
+/* what a boot stage before has left */
+static void left_behind(struct bench *b) {
+  hw_write32(b->hw, OPENKPU_FIFO_CTRL, 0);
+  hw_write32(b->hw, OPENKPU_AI_SPARE_ROWS, 16u << OPENKPU_AI_SPARE_ROWS_ROWS_SHIFT);
+  hw_write32(b->hw, OPENKPU_INTERRUPT_MASK, 0);
+  CHECK_CODE(&b->dev, openkpu_init(&b->dev, b->hw, HW_BASE, HW_MEMORY), OPENKPU_OK);
+  layer_maps(b, 1);
+  usable(b);
+}
+
 static void moved(struct bench *b) {
   uint32_t to = HW_BASE + HW_MEMORY / 2;
   uint64_t words[OPENKPU_WORDS], cleaned = hw_cleaned(b->hw), invalidated = hw_invalidated(b->hw);
@@ -394,7 +462,7 @@ static void watchdog(struct bench *b) {
 }
 
 static void windows(struct bench *b) {
-  uint32_t half = HW_MEMORY / 2, far = HW_BASE + half;
+  uint32_t half = HW_MEMORY / 2, far = HW_BASE + half, last = hw_read32(b->hw, OPENKPU_AI_READ_LAST); /* after reset */
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE + 8, half, HW_BASE, half, 0), OPENKPU_MISALIGNED);
   CHECK(b->dev.error.address == HW_BASE + 8); /* of the window that is not aligned */
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, half, far, half + 8, 0), OPENKPU_MISALIGNED);
@@ -409,6 +477,10 @@ static void windows(struct bench *b) {
   CHECK(b->dev.error.address == far && b->dev.error.stream == 3);
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, b->net.input, far, LIMIT), OPENKPU_BAD_ACCESS);
   CHECK(b->dev.error.address == far && b->dev.error.stream == 4);
+  CHECK_CODE(&b->dev, openkpu_confine(&b->dev, 0, 0, 0, 0, 0), OPENKPU_OK); /* everything */
+  CHECK(hw_read32(b->hw, OPENKPU_AI_READ_LAST) == last && hw_read32(b->hw, OPENKPU_AI_WRITE_LAST) == last);
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, far, b->net.result, LIMIT), OPENKPU_OK);
+  CHECK_CODE(&b->dev, openkpu_confine(&b->dev, 0, 0, HW_BASE, half, 0), OPENKPU_BAD_COUNT);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, half, HW_BASE, half, 1), OPENKPU_OK);
   CHECK_CODE(&b->dev, openkpu_confine(&b->dev, HW_BASE, HW_MEMORY, HW_BASE, half, 0), OPENKPU_LOCKED);
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, far, b->net.result, LIMIT), OPENKPU_BAD_ACCESS);
@@ -523,6 +595,15 @@ static void unusual(struct bench *b) {
   struct openkpu_network net = b->net;
   uint32_t finished = 0, odd = HW_BASE + HW_MEMORY / 2 + 1;
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, 0), OPENKPU_TIMEOUT);
+  usable(b);
+  /* a stop whose limit passes says what is stored all the same */
+  CHECK_CODE(&b->dev, run_stream(b, 2, &finished), OPENKPU_OK);
+  CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &net, IMAGES, net.input, 0, net.result, net.result_stride), OPENKPU_OK);
+  CHECK_CODE(&b->dev, openkpu_wait(&b->dev, 0, LIMIT), OPENKPU_OK);
+  finished = 99;
+  CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, 0), OPENKPU_TIMEOUT);
+  CHECK(finished >= 1 && finished < IMAGES);
+  finished = 0;
   usable(b);
   /* an image again and again, its results on top of each other */
   forget_results(b);
@@ -639,6 +720,7 @@ static void wrong_order(struct bench *b) {
   CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &net, 0, net.input, 0, net.result, 0), OPENKPU_BAD_COUNT);
   CHECK_CODE(&b->dev, openkpu_layers(&b->dev, words_of(b, 0), 0, 1, LIMIT), OPENKPU_BAD_COUNT);
   CHECK_CODE(&b->dev, openkpu_upload(&b->dev, 0, 0, 1, 1, &byte), OPENKPU_BAD_COUNT);
+  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, 0, 9217, 1, 1, &byte), OPENKPU_BAD_COUNT);
   net.layers = 0;
   CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, LIMIT), OPENKPU_BAD_COUNT);
   usable(b);
@@ -681,7 +763,7 @@ int main(int argc, char **argv) {
   } tests[] = {
 #define TEST(name) {#name, name}
       TEST(single), TEST(by_interrupt), TEST(stream), TEST(next_pixels), TEST(stop), TEST(layers), TEST(burst),
-      TEST(moved), TEST(tensors), TEST(refused_layers), TEST(bus_error), TEST(bus_error_in_stream), TEST(host_errors),
+      TEST(bits_of_another_driver), TEST(spare_rows_of_one), TEST(between_results), TEST(left_behind), TEST(moved), TEST(tensors), TEST(refused_layers), TEST(bus_error), TEST(bus_error_in_stream), TEST(host_errors),
       TEST(list_changed), TEST(watchdog), TEST(windows), TEST(no_device), TEST(other_configuration), TEST(corrupted),
       TEST(addresses), TEST(misplaced), TEST(no_room), TEST(small_ram), TEST(unusual), TEST(lost_interrupt), TEST(stuck),
       TEST(two_runs), TEST(wrong_order), TEST(two_devices), TEST(texts),

@@ -20,18 +20,20 @@ DRIVER = [f"sw/openkpu{part}.c" for part in ("", "_image", "_layers", "_text")]
 BENCH = ["tb/soc/driver_tests.c", "tb/soc/hardware.cpp"]
 PORT = ['-DOPENKPU_PORT="hardware.h"', f"-I{ROOT / 'tb' / 'soc'}"]
 TESTS = (
-    *("single", "by_interrupt", "stream", "next_pixels", "stop", "layers", "burst", "moved"),
+    *("single", "by_interrupt", "stream", "next_pixels", "stop", "layers", "burst"),
+    *("bits_of_another_driver", "spare_rows_of_one", "between_results", "left_behind", "moved"),
     *("tensors", "refused_layers", "bus_error", "bus_error_in_stream", "host_errors"),
     *("list_changed", "watchdog", "windows", "no_device", "other_configuration", "corrupted"),
     *("addresses", "misplaced", "no_room", "small_ram", "unusual", "lost_interrupt", "stuck"),
     *("two_runs", "wrong_order", "two_devices", "texts"),
 )
+AHEAD = {"WEIGHT_AHEAD": 1, "WBUF_ROWS": 64}  # parameters
 SECONDS = 120  # of a test
 
 
-def linked_with(config: str) -> Path:
+def linked_with(config: str, **more: int) -> Path:
     """The tests, linked with the device of a configuration."""
-    params = configs.load_config(config).parameters
+    params = configs.load_config(config).parameters | more
     folder = verilated.model("openkpu_top", ["rtl/**/*.v"], params)
     flags = [*verilated.SANITIZE, *PORT]
     return verilated.program(folder, "openkpu_top", [*DRIVER, *BENCH], "driver_tests", flags)
@@ -39,8 +41,8 @@ def linked_with(config: str) -> Path:
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """The tests on nano."""
-    return linked_with("nano")
+    """The tests on nano with rows in which weights wait."""
+    return linked_with("nano", **AHEAD)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb import verilated
-from tb.soc.test_driver import BENCH, PORT, SECONDS
+from tb.soc.test_driver import AHEAD, BENCH, PORT, SECONDS
 from tb.soc.test_driver import data as data
 
 pytestmark = pytest.mark.nightly
@@ -34,6 +34,40 @@ FAULTS = {
     ),
     "no_stride": ("openkpu.c", "AI_RES_STRIDE, result_stride", "AI_RES_STRIDE, 0", "stream"),
     "all_rows": ("openkpu_layers.c", "row + rows <= dev->rows", "row + rows <= 32768", "small_ram"),
+    "old_rows": (
+        "openkpu.c",
+        "wr(dev, OPENKPU_AI_SPARE_ROWS, 0)",
+        "rd(dev, 0)",
+        "spare_rows_of_one",
+    ),
+    "no_word_of_rows": (
+        *(
+            "openkpu.c",
+            "AI_SPARE_ROWS, spare);\n  return openkpu_check(dev)",
+            "AI_SPARE_ROWS, spare);\n  return 0",
+        ),
+        "spare_rows_of_one",
+    ),
+    "their_int_en": (
+        "openkpu_layers.c",
+        "(word & ~OPENKPU_LAYER_INTERRUPT_ENABE_INT_EN_MASK)",
+        "word",
+        "bits_of_another_driver",
+    ),
+    "their_data_out": (
+        "openkpu_layers.c",
+        "(word & ~OPENKPU_LAYER_DMA_PARAMETER_SEND_DATA_OUT_MASK)",
+        "word",
+        "bits_of_another_driver",
+    ),
+    "gaps": ("openkpu.c", "stride <= bytes", "1", "between_results"),
+    "empty_fifos": ("openkpu.c", "OPENKPU_FIFO_CTRL, FIFOS", "OPENKPU_FIFO_CTRL, 0", "left_behind"),
+    "silent_stop": (
+        "openkpu.c",
+        "  if (finished) *finished = dev->finished;\n  return code;\n}\n/* page end */\n",
+        "  if (finished && !code) *finished = dev->finished;\n  return code;\n}\n/* page end */\n",
+        "unusual",
+    ),
     "no_limit": ("openkpu.c", "address + bytes <= end", "address < end", "no_room"),
 }
 
@@ -47,7 +81,8 @@ def test_fault(name: str, data: Path, tmp_path: Path) -> None:
     text = (driver / file).read_text()
     assert text.count(old) >= 1, f"{file} has no {old!r}"
     (driver / file).write_text(text.replace(old, new))
-    folder = verilated.model("openkpu_top", ["rtl/**/*.v"], configs.load_config("nano").parameters)
+    params = configs.load_config("nano").parameters | AHEAD
+    folder = verilated.model("openkpu_top", ["rtl/**/*.v"], params)
     sources = [*sorted(driver.glob("*.c")), *BENCH]
     flags = [*verilated.SANITIZE, *PORT, "-Wno-error"]
     program = verilated.program(folder, "openkpu_top", sources, f"fault_{name}", flags)
