@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from openkpu.compiler.calibration import prepare, quantise, samples, weighted
+from openkpu.compiler.calibration import faithful, prepare, quantise, samples, weighted
 from openkpu.compiler.calibration.net import Net
 from openkpu.compiler.data import Values
 from openkpu.compiler.errors import CompileError
@@ -81,13 +81,16 @@ def calibrated(
     except ImportError:
         what = "calibration needs ONNX Runtime: pip install 'openkpu[quantise]'"
         raise CompileError(what, where=name) from None
-    if is_tflite(data):
+    of_onnx = not is_tflite(data)
+    if not of_onnx:
         data, folder, ends = float_form.converted(data, name, ends), None, ()
     net = prepare.prepared(data, name, shape, folder, ends)
     names = weighted.named_layers(net, request.wide, name)
     taken = samples.taken_inputs(net)
     given = samples.read_samples(request, taken)
     feeds = [samples.fed(taken, one) for one in given]
+    if of_onnx:
+        faithful.check_faithful(net, data, name, feeds, shape, folder, ends)
     ranged = quantise.ranged_net(net, feeds, request.method, name)
     made = quantise.quantised_ranges(ranged, names)
     graph = translate.read_onnx(made, name)

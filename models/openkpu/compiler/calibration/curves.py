@@ -35,6 +35,8 @@ BINARY = frozenset(
 )
 CHOICE = "Where"
 LIMITS = frozenset(("Clip", "Relu"))
+FLOAT_RESULTS = ("Softmax", "LogSoftmax")
+HOSTED = frozenset((*FLOAT_RESULTS, "LayerNormalization", "LpNormalization"))  # have no clamp
 TAIL = frozenset(("Concat", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 APART = 2.0  # of the widest range by the narrowest one: one bit of eight
 
@@ -52,13 +54,13 @@ def inside(net: Net) -> dict[str, str]:
 
 
 def rooted(net: Net) -> None:
-    """Put an Identity behind inputs that are only read as numbers of such functions: it is what is
-    quantised then."""
+    """Put an Identity behind inputs, and behind results that stay float, that are read as numbers
+    of such functions: it is what is quantised then."""
     from onnx import helper
 
     found = inside(net)
-    for value in net.inputs:
-        name = value.name
+    floats = [n.output[0] for n in net.nodes if n.op_type in FLOAT_RESULTS]
+    for name in (*(value.name for value in net.inputs), *floats):
         readers = [n for n in net.readers(name) if n.name in found]
         if not readers:
             continue
@@ -67,7 +69,8 @@ def rooted(net: Net) -> None:
         net.floats.add(copy)
         for node in readers:
             node.input[:] = [copy if n == name else n for n in node.input]
-        net.nodes.insert(0, helper.make_node("Identity", [name], [copy], copy))
+        at = next((i for i, n in enumerate(net.nodes, 1) if name in n.output), 0)
+        net.nodes.insert(at, helper.make_node("Identity", [name], [copy], copy))
 
 
 def _root(net: Net, node: Any, roots: dict[str, str]) -> str | None:
@@ -75,7 +78,8 @@ def _root(net: Net, node: Any, roots: dict[str, str]) -> str | None:
     if node.op_type in LIMITS:
         x = node.input[0]
         # alone behind a convolution it is that node's own clamp
-        own = net.alone(x) and net.maker(x) is not None
+        maker = net.maker(x)
+        own = net.alone(x) and maker is not None and maker.op_type not in HOSTED
         return roots.get(x, x) if x in roots or not own else None
     if node.op_type in UNARY:
         return _of(net, node.input[0], roots)

@@ -75,7 +75,8 @@ def prepared(
         if value.name in there:
             what = f"output {value.name!r} is an input or a constant, expected a node's result"
             raise CompileError(what, where=name)
-    _fixed(model, {v.name: v.shape for v in parsed.inputs})
+    _keep_single(model, parsed.batch)
+    fix_sizes(model, {v.name: v.shape for v in parsed.inputs})
     rules.spell_model(model)
     net = Net(_optimised(_newer(model, name), name))
     rules.spell_net(net)
@@ -125,7 +126,31 @@ def _known(model: Any, parsed: file.RawFile, name: str) -> None:
             raise CompileError(what, node=node.name, operator=node.operator, where=name)
 
 
-def _fixed(model: Any, shapes: dict[str, tuple[int, ...]]) -> None:
+def _keep_single(model: Any, batch: int) -> None:
+    """Shapes with the file's batch in front, as those of one inference."""
+    if batch == 1:
+        return
+    import onnx
+    from onnx import numpy_helper
+
+    sized = onnx.shape_inference.infer_shapes(model).graph
+    shapes = {v.name: v.type.tensor_type.shape.dim for v in (*sized.value_info, *sized.input)}
+    constants = {t.name: t for t in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type not in ("Reshape", "Expand") or len(node.input) < 2:
+            continue
+        dims, target = shapes.get(node.input[0]), constants.get(node.input[1])
+        if not dims or target is None or dims[0].dim_value != batch:
+            continue
+        size = numpy_helper.to_array(target).copy()
+        if size.size and size[0] == batch:
+            size[0] = 1
+            made = numpy_helper.from_array(size, f"{target.name}/{node.output[0]}/single")
+            model.graph.initializer.append(made)
+            node.input[1] = made.name
+
+
+def fix_sizes(model: Any, shapes: dict[str, tuple[int, ...]]) -> None:
     """Sizes of the inputs as numbers; sizes of what follows are inferred."""
     constants = {t.name for t in model.graph.initializer}
     kept = [v for v in model.graph.input if v.name not in constants]

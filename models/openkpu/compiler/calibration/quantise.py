@@ -29,11 +29,9 @@ from openkpu.words import METHODS
 
 Feeds = dict[str, npt.NDArray[np.float32]]  # a batch of one for each input
 KINDS: dict[str, str] = dict(zip(METHODS, ("MinMax", "Percentile", "Entropy"), strict=True))
+BINS = 2048  # of a histogram; with 128, which bytes need, entropy has one range to choose from
 CHUNK = 16  # samples whose tensors are in memory at a time
-FLOAT_RESULTS = (
-    "Softmax",
-    "LogSoftmax",
-)  # their results are bytes only where another node wants bytes
+FLOAT_RESULTS = curves.FLOAT_RESULTS  # bytes only where another node wants bytes
 
 
 class _Reader:
@@ -208,7 +206,7 @@ def _ranges(folder: Path, kinds: list[str], samples: Sequence[Feeds], method: st
         kinds,
         augmented_model_path=str(folder / "augmented.onnx"),
         calibrate_method=getattr(quantization.CalibrationMethod, KINDS[method]),
-        extra_options={"symmetric": False},
+        extra_options={"symmetric": False, "num_bins": BINS},
     )
     options = ort.SessionOptions()  # as the calibrator's own, but for threads that wait busily
     options.log_severity_level = 3

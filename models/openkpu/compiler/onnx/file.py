@@ -22,6 +22,7 @@ from openkpu.terminal import printable
 from openkpu.words import option
 
 OPSETS = (7, 25)  # of ONNX's own domain; quantisation begins with 10
+RESIZES = ("Resize", "Upsample")
 READ = 11  # the first one that the handlers were written for; the package converts to it
 DOMAINS = ("", "ai.onnx", "com.microsoft")
 SCALERS = "ai.onnx.ml"
@@ -79,9 +80,17 @@ def is_onnx(data: bytes) -> bool:
         return False
 
 
-def load_onnx(data: bytes, name: str, folder: Path | None = None, ends: Sequence[str] = ()) -> Any:
+def load_onnx(
+    data: bytes,
+    name: str,
+    folder: Path | None = None,
+    ends: Sequence[str] = (),
+    *,
+    as_written: bool = False,
+) -> Any:
     """The model (``onnx.ModelProto``), checked, with its external data, its functions inlined; only
-    what computes the tensors ``ends``, if there are any.
+    what computes the tensors ``ends``, if there are any. ``as_written``: in the file's own opset,
+    else in READ or a later one.
 
     CompileError for a file that is none, damaged, or cannot be used.
     """
@@ -117,7 +126,7 @@ def load_onnx(data: bytes, name: str, folder: Path | None = None, ends: Sequence
     except Exception as error:
         raise CompileError(f"not a valid ONNX model: {_first(error)}", where=name) from None
     _widen(model)
-    return _converted(model, name) if _opset(model, name) < READ else model
+    return _converted(model, name) if _opset(model, name) < READ and not as_written else model
 
 
 def _scaled(graph: Any) -> None:
@@ -267,10 +276,18 @@ def _single(value: RawInput, batch: int, name: str) -> RawInput:
 
 def _converted(model: Any, name: str) -> Any:
     """The model in the first opset that is read."""
-    from onnx import version_converter
+    from onnx import helper, version_converter
 
+    resized = {node.output[0] for node in model.graph.node if node.op_type in RESIZES}
     try:
-        return version_converter.convert_version(model, READ)
+        made = version_converter.convert_version(model, READ)
+        # whose places and rounding were those of every one before, which the converter leaves out
+        for node in (
+            n for n in made.graph.node if n.op_type == "Resize" and n.output[0] in resized
+        ):
+            fields = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+            node.attribute.extend(helper.make_attribute(k, v) for k, v in fields.items())
+        return made
     except Exception as error:
         what = f"it cannot be brought from an older opset to {READ}: {_first(error)}"
         raise CompileError(what, where=name) from None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openkpu.compiler.calibration.curves import TAIL
+from openkpu.compiler.calibration.curves import FLOAT_RESULTS, TAIL
 from openkpu.compiler.calibration.net import Net, attribute
 
 FAR, MASK = -50.0, -1e6  # what is no score, and what stands for an infinity
@@ -26,7 +26,7 @@ def spell_masks(net: Net) -> None:
         name, found = node.output[0], _mask_of(net, node)
         if found is None:
             continue
-        softmaxes = [n for n in net.readers(name) if n.op_type == "Softmax"]
+        softmaxes = [n for n in net.readers(name) if n.op_type in FLOAT_RESULTS]
         scored, inner = _scores(net, name), node.op_type in BIASED
         if not (scored or softmaxes) or (inner and not scored):
             continue
@@ -123,7 +123,7 @@ def _scores(net: Net, name: str) -> set[str]:
     found, left = {name}, net.readers(name)
     while left:
         node = left.pop()
-        if node.op_type == "Softmax":
+        if node.op_type in FLOAT_RESULTS:
             continue
         if node.op_type not in MOVES:
             return set()

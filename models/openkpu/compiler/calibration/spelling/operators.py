@@ -131,6 +131,15 @@ def spell_reductions(net: Net) -> None:
     net.nodes = made
 
 
+def spell_logarithms(net: Net) -> None:
+    """log(softmax(x)) as one operator: bytes of the softmax would lose what is small."""
+    for node in list(net.nodes):
+        maker = net.maker(node.input[0]) if node.op_type == "Log" else None
+        if maker is not None and maker.op_type == "Softmax" and net.alone(node.input[0]):
+            maker.op_type, maker.output[0] = "LogSoftmax", node.output[0]
+            net.nodes = [n for n in net.nodes if n is not node]
+
+
 def spell_lrn(net: Net) -> None:
     """LRN, x / (bias + alpha / size * sum of squares of its neighbours)^beta, as a square, a 1x1
     convolution that adds up the channels, a function and a product."""

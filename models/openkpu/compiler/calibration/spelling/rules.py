@@ -19,7 +19,8 @@ from openkpu.compiler.calibration.spelling import (
 SPELLED = frozenset((*operators.REDUCED, *recurrent.CELLS, "Einsum", "LRN"))
 RULES = (
     *(einsum.spell_einsum, matrices.spell_products, recurrent.unroll),
-    *(operators.spell_sums, operators.spell_lrn, operators.spell_expands, masks.spell_masks),
+    *(operators.spell_sums, operators.spell_lrn, operators.spell_expands),
+    *(operators.spell_logarithms, masks.spell_masks),
     *(normalisations.join_normalisations, normalisations.join_lengths),
     *(operators.spell_reductions, normalisations.spell_terms),
 )
