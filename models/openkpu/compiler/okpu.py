@@ -89,6 +89,7 @@ def dumps(program: Program) -> bytes:
         "tensors": [_tensor(t, arrays) for t in program.graph.tensors.values() if t.name in used],
         "parts": parts,
         "rows": [dataclasses.asdict(row) for row in program.rows],
+        **({"pictures": program.pictures} if program.pictures else {}),
         "reports": {name: dataclasses.asdict(r) for name, r in program.reports.items()},
     }
     packed = io.BytesIO()
@@ -204,7 +205,21 @@ def _program(
     rows = [NodeRow(**fields) for fields in content["rows"]]
     for row in rows:
         row.name, row.operator = printable(row.name), printable(row.operator)
-    return Program(graph, parts, reports, content["config"], content["source"], rows)
+    taken = _pictures(content.get("pictures", {}))
+    return Program(graph, parts, reports, content["config"], content["source"], rows, taken)
+
+
+def _pictures(fields: dict[str, Any]) -> dict[str, Any]:
+    """How pictures become numbers, as ``Program.pictures``; ValueError for anything else."""
+    if not fields:
+        return {}
+    found: dict[str, Any] = {"bgr": bool(fields["bgr"])}
+    for name in ("mean", "scale"):
+        given = fields[name]
+        found[name] = None if given is None else [float(number) for number in given]
+        if not np.isfinite(found[name] or [0.0]).all():
+            raise ValueError(f"{name} of pictures that is no number")
+    return found
 
 
 def _read_node(fields: dict[str, Any], arrays: dict[str, npt.NDArray]) -> Node:

@@ -62,6 +62,16 @@ def values_of(
     return {tensor.name: _numbers(tensor, pixels, mean, scale)}, "; ".join(notes)
 
 
+def described(mean: Sequence[float] | None, scale: Sequence[float] | None, bgr: bool) -> str:
+    """MEAN, SCALE and BGR for a reader."""
+    words = [
+        f"{name} {','.join(f'{n:g}' for n in numbers)}"
+        for name, numbers in (("mean", mean), ("scale", scale))
+        if numbers is not None
+    ]
+    return ", ".join([*words, *(["BGR"] if bgr else [])])
+
+
 def _numbers(
     tensor: Tensor,
     pixels: npt.NDArray[np.int64],

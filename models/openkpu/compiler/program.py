@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +94,8 @@ class Program:
     config: str  # the configuration for which ways were chosen
     source: str = ""  # the model's file
     rows: list[NodeRow] = dataclasses.field(default_factory=list)
+    # mean, scale (lists of numbers, or None), bgr of the pictures that calibrated it; empty: none
+    pictures: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def device_parts(self) -> list[DevicePart]:

@@ -114,6 +114,26 @@ def test_folder(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert scales == pytest.approx([1, 2, 255], rel=0.05)
 
 
+def test_program_converts_pictures_as_it_was_calibrated(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MEAN, SCALE and BGR of a compile go with the program; other ones at sim are those of sim."""
+    folder, out, y = tmp_path / "pictures", tmp_path / "net.okpu", tmp_path / "y.npy"
+    pictures(folder, 2)
+    how = ["--mean", "10,20,30", "--scale", "0.02", "--bgr"]
+    words = [str(model), "--calibration", str(folder), *how, "-o", str(out)]
+    assert compile_command.main(words) == 0
+    results = []
+    for more in ([], how, ["--scale", "0.02"]):
+        capsys.readouterr()
+        words = ["--model", str(out), "--golden", "--image", str(folder / "a" / "0.jpg")]
+        assert sim.main([*words, *more, "--output", str(y)]) == 0
+        said = "pictures as those that calibrated it: mean 10,20,30, scale 0.02, BGR"
+        assert (said in capsys.readouterr().out) == (not more)
+        results.append(np.load(y))
+    assert np.array_equal(results[0], results[1]) and not np.array_equal(*results[1:])
+
+
 def test_sim(model: Path, given: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A float model on the golden model of the device, its inputs and outputs float."""
     x = np.load(given)[:4]

@@ -34,6 +34,10 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     args = parse(argv)
     program, calibrated = reading.read_program(args, args.request)
+    if args.request and (args.mean is not None or args.scale is not None or args.bgr):
+        mean, scale, bgr = args.request.mean, args.request.scale, args.request.bgr
+        lists = {"mean": mean and [*mean], "scale": scale and [*scale]}
+        program.pictures = {**lists, "bgr": bool(bgr)}
     costs = reading.measured(calibrated) if calibrated else None
     if args.graph:
         print(program.graph)

@@ -158,6 +158,9 @@ def inputs_of(args: argparse.Namespace, program: Program) -> tuple[list[Values],
     if args.image:
         scale = (args.scale,) if isinstance(args.scale, float) else args.scale
         how = {"mean": args.mean, "scale": scale, "bgr": args.bgr}
+        if program.pictures and args.mean is None and args.scale is None and not args.bgr:
+            how = dict(program.pictures)
+            print(f"pictures as those that calibrated it: {pictures.described(**how)}")
         given, words = [], []
         for path in args.image:
             values, note = pictures.values_of(program, path, **how)
