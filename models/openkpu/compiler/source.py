@@ -24,7 +24,8 @@ from openkpu.compiler.tflite.floats import float_form
 from openkpu.configs import Config
 from openkpu.words import option
 
-KINDS = (".tflite", ".onnx", ".okpu")
+MODELS = (".tflite", ".onnx")
+KINDS = (*MODELS, ".okpu")
 
 
 def is_ours(path: str | Path) -> bool:
@@ -61,8 +62,11 @@ def _graph(
     data, name = files.read_bytes(path, CompileError), Path(path).name
     kind = Path(path).suffix.lower()
     tflite_file = is_tflite(data) or kind == ".tflite"
+    if okpu.is_program(data):
+        what = f"a compiled program, expected the model: one of {', '.join(MODELS)}"
+        raise CompileError(what, where=name)
     if not tflite_file and kind != ".onnx" and not is_onnx(data):
-        raise CompileError(f"no model, expected one of {', '.join(KINDS)}", where=name)
+        raise CompileError(f"no model, expected one of {', '.join(MODELS)}", where=name)
     folder = Path(path).parent
     if tflite_file:
         floats = float_form.is_float(data, name, ends)

@@ -50,6 +50,9 @@ def check_source(args: argparse.Namespace) -> None:
         raise UsageError(f"{option('images')} counts digits or maps of a network; {hint}")
     command.needs(args, "type", "matmul", "a product")
     if not args.quantised:
+        if args.model and args.input:
+            what = f"is of networks and compiled models, a K210 model takes {option('image')}"
+            raise UsageError(f"{option('input')} {what}")
         command.needs(args, "input", "network", "a network")
     if not (args.matmul or args.quantised):
         command.needs(args, "output", "network", "a network")

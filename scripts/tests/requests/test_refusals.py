@@ -48,6 +48,7 @@ ARRAYS = {
 # that is quantised, that is float. Of commands with commas between them each says it.
 TABLE = """
 sim --golden --model m.kmodel | --model without --image, expected a picture
+sim --golden --model m.kmodel --input x.npy | --input is of networks and compiled models
 sim --golden=1 | --golden='1': expected no value
 sim --golden --matmull a.npy b.npy | unknown option --matmull, did you mean --matmul?
 sim --golden --xyzzy | unknown option --xyzzy, openkpu sim --help lists those there are
@@ -288,6 +289,8 @@ judge | expected a model, --table, --floats or --write
 judge q.tflite --table | expected a model, --table, --floats or --write
 judge nothing.onnx | nothing.onnx: No such file
 judge n.npz | no model, expected one of .tflite, .onnx
+judge net.okpu | net.okpu: a compiled program, expected the model: one of .tflite, .onnx
+quantise net.okpu --calibration x.npy | net.okpu: a compiled program, expected the model
 bench --quick --record | --record records all figures, expected no --quick
 bench --quick --reports l.txt | --reports: l.txt: l.txt is a file, expected a folder
 synth --check --record | --check and --record together: nothing is mapped

@@ -79,7 +79,10 @@ def prepared(
     fix_sizes(model, {v.name: v.shape for v in parsed.inputs})
     rules.spell_model(model)
     net = Net(_optimised(_newer(model, name), name))
-    rules.spell_net(net)
+    try:
+        rules.spell_net(net)
+    except CompileError as error:
+        raise error.within(name) from None
     _check_finite(net, name)
     affine.fold(net)
     sound.check_net(net, name)
