@@ -87,10 +87,10 @@ def _entries(files: list[str], indent: int = 6) -> list[str]:
     return [f"{' ' * indent}- {file}" for file in files]
 
 
-def parameters() -> list[tuple[str, int, str]]:
-    """Name, default and meaning of each parameter of the device, from its comments."""
+def parameters(top: str = "openkpu_top") -> list[tuple[str, int, str]]:
+    """Name, default and meaning of each parameter of a top, from its comments."""
     found, about = [], ""
-    text = (ROOT / "rtl" / "openkpu_top.v").read_text()
+    text = (ROOT / "rtl" / f"{top}.v").read_text()
     for line in text[text.index("#(") : text.index("// clock and")].splitlines():
         line = line.strip()
         if line.startswith("//"):
@@ -113,7 +113,8 @@ def core() -> str:
         if not path.stem.endswith("_props")
     ]
     data = [name for name in first_layer() if name.endswith(".hex")]
-    names = [name for name, _, _ in values]
+    bridged = parameters("openkpu_axi")
+    values += [one for one in bridged if one[0] not in {name for name, _, _ in values}]
     lines = [
         "CAPI=2:",
         f"# {HEAD}",
@@ -134,7 +135,10 @@ def core() -> str:
     lines += [f"      - {FIRST}/first_layer_sizes.vh: {{is_include_file: true}}"]
     lines += [f"      - {name}: {{file_type: user, copyto: {Path(name).name}}}" for name in data]
     lines += [f"      - {FIRST}/first_layer_tb.v", "    file_type: verilogSource-2005"]
-    chosen = f"    parameters: [{', '.join(names)}]"
+    chosen, chosen_axi = (
+        f"    parameters: [{', '.join(name for name, _, _ in found)}]"
+        for found in (parameters(), bridged)
+    )
     lint = ["    default_tool: verilator", "    tools:", "      verilator:"]
     lint += ["        mode: lint-only", "        verilator_options: [-Wall]"]
     # a core that depends on this one gets this target, whatever it asks for
@@ -144,12 +148,12 @@ def core() -> str:
         "  bridges:",
         "    filesets: [rtl, bridges]",
         "    toplevel: openkpu_axi",
-        chosen,
+        chosen_axi,
     ]
     lines += ["  lint:", "    filesets: [rtl, bridges, waivers]", "    toplevel: openkpu_top"]
     lines += [chosen, *lint]
     lines += ["  lint_axi:", "    filesets: [rtl, bridges, waivers]", "    toplevel: openkpu_axi"]
-    lines += [chosen, *lint]
+    lines += [chosen_axi, *lint]
     lines += ["  sim:", "    filesets: [rtl, first_layer]", "    toplevel: first_layer_tb"]
     lines += ["    parameters: [N_Y, N_Z]", "    default_tool: icarus", "    tools:"]
     lines += ["      icarus:", "        iverilog_options: [-g2005]"]

@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     node = described.node
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     args.out.mkdir(parents=True, exist_ok=True)
-    exporter = IPXACTExporter(vendor="openkpu", library="ip", version="1.0")
+    exporter = IPXACTExporter(vendor="openkpu", library="ip", version=version)
     exporter.export(node, str(args.out / "openkpu.xml"), component_name="openkpu")
     HTMLExporter().export(node, str(args.out / "html"))
     (args.out / "openkpu.svd").write_text(svd(described, version), encoding="utf-8")

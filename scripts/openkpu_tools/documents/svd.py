@@ -10,6 +10,7 @@ from openkpu.layer import regdesc
 REGISTERS, AI_RAM = 0x200, 0x200000  # bytes of the registers; offset and bytes of the AI RAM
 BASE = 0x4000_0000  # of the slave window, as in soc/; a chip has its own
 ACCESS = {(1, 1): "read-write", (1, 0): "read-only", (0, 1): "write-only"}
+READS = {"rclr": "clear", "rset": "set", "ruser": "modifyExternal"}
 WRITES = {"woclr": "oneToClear", "woset": "oneToSet", "wclr": "clear"}
 
 
@@ -24,6 +25,8 @@ def _add(parent: ET.Element, tag: str, **values: object) -> ET.Element:
 def _field(fields: ET.Element, field: FieldNode) -> None:
     onwrite, codes = field.get_property("onwrite"), field.get_property("encode")
     how = {"modifiedWriteValues": WRITES[onwrite.name]} if onwrite else {}
+    if onread := field.get_property("onread"):
+        how["readAction"] = READS[onread.name]
     element = _add(
         fields,
         "field",
