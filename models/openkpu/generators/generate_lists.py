@@ -144,8 +144,8 @@ def random_list(
             fields |= {"in_strided": 1, "channel_switch_addr": source.stride}
         if out.stride:
             fields |= {"out_strided": 1, "wb_channel_switch_addr": out.stride}
-        narrow = {"narrow": True} if strides else {}
-        network.add(layer.arg.replace(**fields), layer.weights, layer.bn, layer.act, **narrow)
+        arg = layer.arg.replace(**fields)
+        network.add(arg, layer.weights, layer.bn, layer.act, narrow=bool(strides))
         maps = [m for m in maps if not m.meets(base, rows)]
         maps.append(_Map(layer.y.view(np.uint8), bool(layer.arg.signed_out), base, out.stride))
         free = base + rows

@@ -32,8 +32,8 @@ def layer(c: int, o: int, seed: int = 1) -> VectorLayer:
     )  # fmt: skip
 
 
-def add(network: Network, of: VectorLayer, **more: bool) -> None:
-    network.add(of.arg, of.weights, of.bn, of.act, **more)
+def add(network: Network, of: VectorLayer, *, narrow: bool = False) -> None:
+    network.add(of.arg, of.weights, of.bn, of.act, narrow=narrow)
 
 
 def chain(*channels: int, narrow: bool = False) -> Network:
