@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
         mean, scale, bgr = args.request.mean, args.request.scale, args.request.bgr
         lists = {"mean": mean and [*mean], "scale": scale and [*scale]}
         program.pictures = {**lists, "bgr": bool(bgr)}
-    costs = reading.measured(calibrated) if calibrated else None
+    costs = reading.measured_precision(calibrated) if calibrated else None
     if args.graph:
         print(program.graph)
     for line in compiled_table.node_lines(program, args.config):

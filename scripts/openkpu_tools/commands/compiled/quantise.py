@@ -22,7 +22,7 @@ from openkpu_tools.command import (
     write_json,
     writing,
 )
-from openkpu_tools.commands.compiled.reading import measured
+from openkpu_tools.commands.compiled.reading import measured_precision
 from openkpu_tools.commands.model_options import request_of
 from openkpu_tools.rtl import Ticker
 
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parse(argv)
     with Ticker(f"quantising {Path(args.model).name}"):
         found = quantised_model(args.model, args.request, args.config, args.shape, args.ends or ())
-    costs = measured(found)
+    costs = measured_precision(found)
     print(found.summary)
     print()
     for line in precision.precision_lines(costs):

@@ -27,7 +27,7 @@ def read_program(
         return read_model_program(args.model, args.config, args.shape, request, one_list, ends)
 
 
-def measured(found: Calibrated) -> Precision:
+def measured_precision(found: Calibrated) -> Precision:
     """What quantising costs each layer and the results."""
     with Ticker("measuring the precision"):
         return measure_precision(found)
