@@ -131,14 +131,14 @@ class Network(TaskList):
             self.seconds[number] = second
         tables = np.concatenate([_bytes(bn), _bytes(act)])
         starts = self.weights.size, self.biases.size
-        if like[0] is not None:
-            starts = self.layers[like[0]].para_start_addr, starts[1]
-        else:
+        if like[0] is None:
             self.weights = _aligned(np.concatenate([self.weights, weights]), ALIGN)
-        if like[1] is not None:
-            starts = starts[0], self.layers[like[1]].bwsx_base_addr
         else:
+            starts = self.layers[like[0]].para_start_addr, starts[1]
+        if like[1] is None:
             self.biases = _aligned(np.concatenate([self.biases, tables]), ALIGN)
+        else:
+            starts = starts[0], self.layers[like[1]].bwsx_base_addr
         arg = arg.replace(
             para_start_addr=starts[0],
             bwsx_base_addr=starts[1],

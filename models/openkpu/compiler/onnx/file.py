@@ -276,21 +276,52 @@ def _single(value: RawInput, batch: int, name: str) -> RawInput:
 
 def _converted(model: Any, name: str) -> Any:
     """The model in the first opset that is read."""
-    from onnx import helper, version_converter
+    from onnx import version_converter
 
-    resized = {node.output[0] for node in model.graph.node if node.op_type in RESIZES}
+    resized = {n.output[0]: _scales(model, n) for n in model.graph.node if n.op_type in RESIZES}
     try:
         made = version_converter.convert_version(model, READ)
-        # whose places and rounding were those of every one before, which the converter leaves out
-        for node in (
-            n for n in made.graph.node if n.op_type == "Resize" and n.output[0] in resized
-        ):
-            fields = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-            node.attribute.extend(helper.make_attribute(k, v) for k, v in fields.items())
-        return made
     except Exception as error:
         what = f"it cannot be brought from an older opset to {READ}: {_first(error)}"
         raise CompileError(what, where=name) from None
+    for node in made.graph.node:
+        if node.op_type == "Resize" and node.output[0] in resized:
+            _place(node, resized[node.output[0]], name)
+    return made
+
+
+def _scales(model: Any, node: Any) -> list[float]:
+    """The factors of a Resize or Upsample; none where they are computed."""
+    from onnx import numpy_helper
+
+    fields = {a.name: a for a in node.attribute}
+    if "scales" in fields:
+        return list(fields["scales"].floats)
+    known = {t.name: t for t in model.graph.initializer}
+    made = [n for n in model.graph.node if n.op_type == "Constant"]
+    known |= {n.output[0]: a.t for n in made for a in n.attribute if a.name == "value"}
+    given = known.get(node.input[1]) if len(node.input) > 1 else None
+    data = np.zeros(0) if given is None else numpy_helper.to_array(given)
+    return data.reshape(-1).tolist() if data.dtype.kind == "f" else []
+
+
+def _place(node: Any, scales: list[float], name: str) -> None:
+    """Write out the places and the rounding of pixels, which were the same for every node before
+    opset 11; the converter leaves them out."""
+    from onnx import helper
+
+    smaller, larger = (any(s < 1 for s in scales), any(s > 1 for s in scales))
+    mode = next((a.s for a in node.attribute if a.name == "mode"), b"nearest")
+    if mode == b"nearest" and smaller and larger:
+        what = f"scales {', '.join(f'{s:g}' for s in scales)}, expected none below 1 beside larger"
+        raise CompileError(
+            f"{what} ones before opset 11", node=node.name, operator="Resize", where=name
+        )
+    fields = {
+        "coordinate_transformation_mode": "asymmetric",
+        "nearest_mode": "ceil" if smaller else "floor",
+    }
+    node.attribute.extend(helper.make_attribute(k, v) for k, v in fields.items())
 
 
 def _first(error: Exception) -> str:

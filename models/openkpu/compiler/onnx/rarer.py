@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rarer ONNX operators: PRelu by channel, ConvTranspose, Resize and Upsample, DepthToSpace,
+"""The rarer ONNX operators: PRelu by channel, ConvTranspose, Resize, DepthToSpace,
 SpaceToDepth, products of two computed tensors."""
 
 from __future__ import annotations
@@ -251,26 +251,13 @@ def resize(r: OnnxReader, node: RawNode) -> None:
         )
     if fields["keep_aspect_ratio_policy"] != "stretch":
         raise r.refuse(f"keep_aspect_ratio_policy {fields['keep_aspect_ratio_policy']}")
-    at = 1 if r.opset < 11 else 2
     sizes = r.has(node, 3) and r.constant(node, 3, "sizes").size > 0
-    given = r.constant(node, 3, "sizes") if sizes else r.constant(node, at, "scales")
-    if r.opset < 11:
-        how, rounding = "asymmetric", "floor"
+    given = r.constant(node, 3, "sizes") if sizes else r.constant(node, 2, "scales")
     if fields["mode"] == "linear":
         if fields["antialias"]:
             raise r.refuse("antialias 1, expected 0")
         rounding = "linear"
     _resized(r, node, given.reshape(-1), bool(sizes), fields["axes"], (how, rounding))
-
-
-def upsample(r: OnnxReader, node: RawNode) -> None:
-    """Upsample of opset 7 to 9, modes nearest and linear."""
-    fields = r.attributes(node, mode="nearest", scales=None)
-    if fields["mode"] not in ("nearest", "linear"):
-        raise r.refuse(f"mode {fields['mode']}, expected nearest or linear")
-    scales = r.constant(node, 1, "scales") if r.has(node, 1) else np.array(fields["scales"] or [])
-    rounding = "linear" if fields["mode"] == "linear" else "floor"
-    _resized(r, node, scales.reshape(-1), False, None, ("asymmetric", rounding))
 
 
 def _resized(
@@ -409,7 +396,6 @@ def on_host(r: OnnxReader, node: RawNode, shape: tuple[int, ...], **fields: Any)
 HANDLERS: dict[str, Handler] = {
     "Resize": resize,
     "Tile": tile,
-    "Upsample": upsample,
     "DepthToSpace": depth_to_space,
     "SpaceToDepth": space_to_depth,
 }
