@@ -33,6 +33,7 @@ SWITCHES = (
 LEAST_FP16 = 4  # lanes
 FLAT_LANES = 16  # at least for maps of one line: the tile buffer's words hold a line of 16 bytes
 FP16_COLUMNS = 32  # of a product of float16, at a time
+TILE_LEAST, TILE_MOST = 8, 64  # bytes of a word of the tile buffer
 N_X = 9  # width of the reduction: nine taps, or nine channels
 CONFIGS = ROOT / "configs.toml"
 
@@ -80,7 +81,17 @@ class Config:
     @property
     def macs(self) -> int:
         """Multipliers of the array."""
-        return N_X * self.n_y * self.n_z
+        return N_X * self.lanes
+
+    @property
+    def lanes(self) -> int:
+        """Sums that leave the array in a cycle."""
+        return self.n_y * self.n_z
+
+    @property
+    def tile_word(self) -> int:
+        """Bytes of a word of the tile buffer: as many as lanes, within the path and a row."""
+        return min(max(self.lanes, TILE_LEAST), self.path_bytes, TILE_MOST)
 
     @property
     def bus_bytes(self) -> int:

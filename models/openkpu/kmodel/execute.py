@@ -109,6 +109,11 @@ class Segment:
     ram: npt.NDArray[np.uint8]  # the CPU's copy of the AI RAM before the first
     wanted: tuple[Layout, ...] = ()  # maps in the AI RAM that the CPU reads before the next segment
 
+    @property
+    def to_main(self) -> list[bool]:
+        """Of each layer: its map goes to main memory."""
+        return [step.to_main for step in self.steps]
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fetch:

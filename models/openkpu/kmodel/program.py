@@ -58,6 +58,11 @@ class View:
         span = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
         return (span + 1) * self.item
 
+    def meets(self, other: View) -> bool:
+        """Whether the two tensors share bytes, or may share some."""
+        apart = self.start + self.size <= other.start or other.start + other.size <= self.start
+        return self.space == other.space and not apart
+
     @property
     def dense(self) -> bool:
         """Elements lie one after the other in C order."""

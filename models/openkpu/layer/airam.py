@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TypeVar
 
 import numpy as np
@@ -66,6 +67,16 @@ def unpack_map(ram: npt.NDArray[Item], base: int, shape: tuple[int, int, int]) -
     ``ram``: one item for each byte, which may be something else of the byte, as its address.
     """
     return read_rows(ram, Layout(*shape, base=base))
+
+
+def bytes_of(layout: Layout) -> npt.NDArray[np.int32]:
+    """Which bytes of the AI RAM are those of the map (C, H, W)."""
+    return read_rows(_places(), layout)
+
+
+@functools.cache
+def _places() -> npt.NDArray[np.int32]:
+    return np.arange(AI_RAM_ROWS * ROW_BYTES, dtype=np.int32)
 
 
 def read_rows(ram: npt.NDArray[Item], layout: Layout) -> npt.NDArray[Item]:

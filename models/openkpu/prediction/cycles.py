@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, LayerArg
 from openkpu.layer.decoded import FC
-from openkpu.layer.layout import Layout, map_bytes
+from openkpu.layer.layout import map_bytes
 from openkpu.prediction import cycles_fp16, cycles_pool
 from openkpu.prediction import cycles_maps as maps
 from openkpu.prediction.cycles_array import Engine
@@ -103,17 +103,14 @@ def predict_layers(
         whole = leaving.written if leaving else lambda at, channels, used: None
         parts: dict[str, int] = dict.fromkeys(BOUNDS, 0)
         if shape.mode == POOL:
-            end = cycles_pool.predict_pool_task(config, shape.arg, begin, whole)
-            reads = cycles_pool.bound_by_reads(config, shape.arg)
-            parts["input" if reads else "output"] = end - begin
+            end, by_reads = cycles_pool.predict_pool_task(config, shape.arg, begin, whole)
+            parts["input" if by_reads else "output"] = end - begin
         elif shape.arg.fp16:
             end, steps = cycles_fp16.predict_fp16_layer(shape, front, begin)
             parts["array"], parts["bus"] = steps, end - begin - steps
         else:
-            engine = Engine(shape, front, begin)
-            engine.whole = whole
-            if load is not None and load.band:
-                engine.line = load.line
+            line = load.line if load is not None and load.band else None
+            engine = Engine(shape, front, begin, whole, line)
             end = max(engine.run(), load.end + maps.LOADED - 1 if load is not None else 0)
             late = front.read_again(number, engine.reads, end - begin)
             end, engine.now = end + late, engine.now + late
@@ -154,12 +151,10 @@ def _prefetch(shapes: Sequence[Shape]) -> tuple[int | None, int]:
     if any(shape.arg.load_map for shape in shapes):  # these want the writer for themselves
         ask = None
 
-    def meets(layout: Layout) -> bool:
-        return layout.base < first.base + first.rows and first.base < layout.base + layout.rows
-
     free = max(
         n
         for n, shape in enumerate(shapes)
-        if shape.arg.load_map or any(map(meets, [*shape.arg.in_layouts, shape.arg.out_layout]))
+        if shape.arg.load_map
+        or any(map(first.meets, [*shape.arg.in_layouts, shape.arg.out_layout]))
     )
     return ask, free

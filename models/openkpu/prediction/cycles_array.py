@@ -11,41 +11,39 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from openkpu.arithmetic.integers import ceil_div
+from openkpu.configs import TILE_LEAST
 from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.prediction.cycles_front import Front
-from openkpu.prediction.cycles_shape import ENTRY, TILE_LEAST, Shape, Stripe, late_reads
+from openkpu.prediction.cycles_pool import Whole
+from openkpu.prediction.cycles_shape import ENTRY, Shape, Stripe, late_reads
 
 FIRST_WORD = 4  # from the start of a layer to the walk: the first stripe is worked out
-STRIPE_SETUP = 4  # cycles to compute a stripe; below line 0 one more for each bit of a line's rows
 FILLED = 6  # from the walk's step of a word to the issue that uses it
-WINDOW = 1  # a register more on its way, of words of eight bytes
 FREED = 10  # from the last use of an entry to the step that fills it again: nine columns behind
 NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in a cycle
 FC_WORK = 4  # fully connected: from the step of a word to its first nine bytes
 FC_WORDS = 2  # words that fc_flatten has requested and not finished
 FC_LINES = 16  # lines over which the mean is formed
-FC_SHORT = 16  # bytes of a word up to which it requests a third one
 FC_COLUMNS = 3  # elements that fc_serial, which deals words of eight bytes, writes in a cycle
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
 ROW_FREED = 12  # from the last use of a row of weights to the word that may take its place
 TABLE_READY = 10  # from the last word of a table to the issues whose sums need it
 OUTPUT = 32  # from an issue to its job: registers 2, array 12, accumulator 1, lanes 16, queue 1
-DRAIN = 3  # from the last word out of the collector to the end of the write
-POOL_DRAIN = 4  # registers of a pool more
-NARROW_DRAIN = 6  # both, where four bytes are written at a time
+DRAIN = 3  # from the last word out of the collector to the end of the write, without a pool
 JOB_NARROW = 5  # there: cycles of a job at least, in which the next one's first row is formed
 JOB_ROW = 4  # there: from the first bytes of a job to its first read, while others come
 PLACES_NARROW = 3  # there: stripes that a channel's part of the collector has
-PLACES = 16  # stripes that a channel's part of the collector has for depthwise rows
-PLACES_FEW = 8  # ... of fewer than 16 lanes
-PLACES_PAIR = 64  # ... where two rows go at once
-GROUPS = 4  # groups that it has room for at least, where they do not need more than these places
+GROUPS = 4  # groups that it has room for at least, where they do not need more than PLACES
+PLACES = 16  # stripes that a channel's part of the collector has
+
+Line = Callable[[int], int] | None  # cycle from which on a line is there
 
 
 class Engine:
     """One layer; ``run`` gives the cycle in which everything is written."""
 
-    def __init__(self, shape: Shape, front: Front, start: int) -> None:
+    def __init__(self, shape: Shape, front: Front, start: int, whole: Whole, line: Line) -> None:
+        """``line``: of a map that comes in bands."""
         self.shape, self.front, self.start = shape, front, start
         # cycles in which the array had no issue, by what it waited for first
         self.waits = {"input": 0, "bus": 0, "output": 0}
@@ -57,39 +55,29 @@ class Engine:
         # of each entry, and the first one
         self.fill = start + FIRST_WORD
         self.way = FILLED + late_reads(shape.config)
-        self.way += WINDOW if shape.tile_word == TILE_LEAST else 0
         self.filled: list[int] = []
         self.freed: list[int] = []
         self.costs: list[int] = []
         self.base = self.reads = 0
         self.ahead = {CHAN: 1, DWROW: shape.line_rows}.get(shape.mode, 0)  # entries, free as well
-        self.begun: int | None = None  # the stripe at work was taken: the next one is worked out
-        # a map that comes in bands: from when on a line is there; cycles lost to that so far
-        self.line: Callable[[int], int] = lambda number: 0
-        self.late = 0
-        # the way out: the post lanes take sums again; the last word of each job is read
+        self.whole, self.line = whole, line
+        self.late = 0  # cycles lost to lines that had not come
+        # the way out: the collector has room for a few groups, or narrow for stripes of a channel;
+        # the post lanes accept sums again
         n_z = shape.config.n_z
-        places = PLACES_PAIR if shape.pair else PLACES_FEW if shape.lanes < PLACES else PLACES
-        depth = GROUPS if n_z >= places // GROUPS else places // n_z
-        if shape.narrow:
-            depth = PLACES_NARROW
-        each = shape.arg.depthwise or (shape.narrow and shape.mode == FC)  # a place of one channel
-        self.limit = (n_z * depth) >> int(shape.pair) if each else depth
+        each = shape.arg.depthwise or (shape.narrow and shape.mode == FC)  # places of one channel
+        few = max(GROUPS, min(PLACES, shape.config.lanes) // n_z)
+        groups = PLACES_NARROW if shape.narrow else few
+        self.limit = groups * n_z >> int(shape.pair) if each else groups
+        self.released: list[int] = []  # the last word of each job is read
         self.post, self.last = 0, start
-        self.released: list[int] = []
-        self.drain = DRAIN + (POOL_DRAIN if shape.pooled else 0)
         self.output = OUTPUT + shape.config.post_share - 1
-        if shape.narrow:
-            self.drain = NARROW_DRAIN
-        # callback for complete channels: cycle of their last write, how many, share of the
-        # reads of the AI RAM that the fill has used
-        self.whole: Callable[[int, int, float], None] = lambda at, channels, used: None
 
     def run(self) -> int:
         """All issues, then the end of the write-back."""
         modes = {DWROW: self._depthwise_rows, FC: self._fully_connected}
         modes.get(self.shape.mode, self._stripes)()
-        return self.last + self.drain
+        return self.last + DRAIN
 
     def _read(self, costs: list[int]) -> None:
         """The next reading: cycles of each of its entries."""
@@ -108,13 +96,9 @@ class Engine:
         return filled[number]
 
     def _stripe(self, stripe: Stripe) -> None:
-        """The fill comes to the next stripe."""
-        if self.begun is not None:
-            rows = 0 if stripe.top else self.shape.line_rows.bit_length()
-            self.fill = max(self.fill, self.begun + STRIPE_SETUP + rows)
-        there = max(self.fill, self.line(stripe.last_y))
+        """The fill comes to the next stripe, whose lines may not have come."""
+        there = max(self.fill, self.line(stripe.last_y) if self.line else 0)
         self.late, self.fill = self.late + there - self.fill, there
-        self.begun = self.fill - 1
 
     def _sweep(self, entry: int, count: int, weights: int, prow: int | None, steps: int = 1) -> int:
         """``count`` issues of one entry, or of ``steps`` by turns: the cycle of the last one.
@@ -164,7 +148,7 @@ class Engine:
         self.released.append(self.last)
         if channels:
             used = min(1, self.reads / (self.now - self.start))
-            self.whole(self.last + self.drain - 1, channels, used)
+            self.whole(self.last + DRAIN - 1, channels, used)
 
     def _free_rows(self, count: int) -> None:
         """Rows of weights were used for the last time in the issue before."""
@@ -207,8 +191,7 @@ class Engine:
                     else:
                         base, row, rows = self.base, group * steps, 1
                         channels = min(n_z, shape.arg.o_ch_num - group * n_z)
-                    behind = shape.out_behind(stripe, channels) if shape.narrow else 0
-                    out = words * channels, channels * ends, behind
+                    out = words * channels, channels * ends, words
                     self._group(base, row, steps, count, out, frees)
                     if ends and rows:
                         self._free_rows(steps)
@@ -216,8 +199,7 @@ class Engine:
     def _group(
         self, base: int, row: int, steps: int, count: int, out: tuple[int, int, int], frees: bool
     ) -> None:
-        """A group of a stripe: steps, then a job or four of ``out``: words, whole channels, words
-        behind the last sums.
+        """A group of a stripe, then jobs of ``out``: words, whole channels, words behind the sums.
 
         Where sums share a lane as many of the last steps take turns.
         """
@@ -267,12 +249,10 @@ class Engine:
 
     def _lines(self, odd: int) -> list[int]:
         """Lines of one issue: two in one word of the AI RAM, where rows are paired."""
-        found, line, height = [], 0, self.shape.arg.i_col_high
-        while line < height:
-            two = self.shape.two_lines and (odd + line) % 2 == 0 and line < height - 1
-            found.append(1 + int(two))
-            line += found[-1]
-        return found
+        height = self.shape.arg.i_col_high
+        first = odd % 2 if self.shape.two_lines else height
+        pairs, rest = divmod(height - first, 2)
+        return [1] * first + [2] * pairs + [1] * rest
 
     def _line_costs(self, slots: int, odd: int) -> list[int]:
         """Cycles of the fill for each entry of a group of channels: a line is there when the one
@@ -285,31 +265,12 @@ class Engine:
             each = [each[0] + each[1], *each[2:], 0]
         return [(part + seg) // rows for part in each for seg in range(rows)]
 
-    @staticmethod
-    def _flattened(parts: list[int], word: int) -> int:
-        """Cycles of fc_flatten for words of so many bytes: a word is requested when the last but
-        one, or two, is done."""
-        ahead = FC_WORDS + int(word <= FC_SHORT)
-        ends = [0] * ahead
-        for part in parts:
-            ends.append(max(ends[-1], ends[-ahead] + FC_WORK) + ceil_div(part, NINE))
-        return ends[-1]
-
-    @staticmethod
-    def _serial(parts: list[int], _word: int) -> int:
-        """Cycles of fc_serial for words of so many bytes: one for each tap row that they reach."""
-        cycles = column = 0
-        for part in parts:
-            cycles += ceil_div(column + part, FC_COLUMNS)
-            column = (column + part) % FC_COLUMNS
-        return cycles
-
     def _fully_connected(self) -> None:
         """Neuron > step; words of weights are dealt over the banks, 64 steps an entry."""
         shape, front, n_z = self.shape, self.front, self.shape.config.n_z
         width, word = shape.arg.i_row_wid, shape.tile_word
         parts = [min(word, width - at) for at in range(0, width, word)] * FC_LINES
-        worked = (self._serial if word == TILE_LEAST else self._flattened)(parts, word)
+        worked = (serial if word == TILE_LEAST else flattened)(parts)
         entries = ceil_div(shape.on.steps, ENTRY)
         each = int(worked / FC_LINES * shape.arg.taps / width / entries)
         at = freed = 0  # words of the layer so far; rows of them that are free again
@@ -319,8 +280,7 @@ class Engine:
             for entry in range(entries):
                 count = min(ENTRY, shape.on.steps - entry * ENTRY)
                 ends, at = entry == entries - 1, at + count
-                # the last row comes when the others are used
-                weights = front.row((at - 1) // n_z) + ROW_SEEN - max(0, count - 1 - (at - 1) % n_z)
+                weights = front.row((at - 1) // n_z) + ROW_SEEN
                 there = self._entry(self.base + entry)
                 self._sweep(there, count - int(ends), weights, None)
                 if ends:
@@ -330,3 +290,20 @@ class Engine:
                 done = at // n_z if at < shape.on.groups * shape.on.steps else shape.weight_rows
                 self._free_rows(done - freed)
                 freed = done
+
+
+def flattened(parts: list[int]) -> int:
+    """Cycles of fc_flatten: a word is requested when the last but one is done."""
+    ends = [0] * FC_WORDS
+    for part in parts:
+        ends.append(max(ends[-1], ends[-FC_WORDS] + FC_WORK) + ceil_div(part, NINE))
+    return ends[-1]
+
+
+def serial(parts: list[int]) -> int:
+    """Cycles of fc_serial: one for each tap row that a word reaches."""
+    cycles = column = 0
+    for part in parts:
+        cycles += ceil_div(column + part, FC_COLUMNS)
+        column = (column + part) % FC_COLUMNS
+    return cycles

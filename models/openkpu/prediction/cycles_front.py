@@ -17,36 +17,27 @@ from openkpu.arithmetic.integers import ceil_div
 from openkpu.arithmetic.params import ACT_BYTES, BN_BYTES
 from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, WORDS
-from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
+from openkpu.layer.decoded import CHAN, FC, TAPS
 from openkpu.layer.layout import ROW_BYTES
 from openkpu.prediction.cycles_shape import POOL, Shape
 
-# layer_decode: steps of its table, besides those of the blocks
 QUEUE = 4  # registers that a layer walks through between decoder and array
-QUEUE_MEMORY = 2  # cycles in the memory in front of them, which holds what look_ahead has more
-STEPS_EARLY = 15  # from the fifth word on
-STEPS = 32  # from the last word on
-STEPS_FC = 16  # more of a vector, whose length is divided
-STEPS_IN_ORDER = 2  # ... of a depthwise layer without a pool
-STEPS_TWO = 6  # ... of a second map
-STEPS_POOL = 28  # of a pooling task, from the last word on
-EARLY_WORDS = 7  # words that come meanwhile
-BURST = 12  # layers that a host pushes at a time
+DECODER = 36  # cycles from a layer's last word to its descriptor, besides a step for each block
 PUSH = 2  # cycles of a word that a host pushes: two accesses
-HOST_SERVES = 10  # cycles from the interrupt to the first word of the next burst of layers
 LIST_START = 2  # from the start to the request of the list
 LIST_AGAIN = 3  # ... from the last word of a list to the request of the next one
 BURST_WORDS = 16  # words of a burst of weights or tables
-LIST_DEPTH, LIST_BURST = 8, 4  # words of the FIFO of the list channel, of its bursts
+LIST_BURST = 4  # words of a burst of the list channel
 ISSUE = 7  # from a request to its first word on an idle bus: channel, arbiter, master
 ARRIVES = 6  # from a word on the bus to its use: address and data phase, FIFO, gearbox
 STORE_ISSUE = 12  # from the read of a map's piece in the AI RAM to its word on the bus
 LOADED = 5  # from the last word of a layer's weights to the loader's being free
 TURNS = 0.5  # share of a map that comes in bands, while the first reads of its layer do
-TURNS_AGAIN = 64  # cycles for which it has turns behind them, with reads of other layers
 REQUEST_GAP = 3  # cycles of the bus that a request costs besides its words
-KEPT_FIRST = 6  # from the request of kept weights to the first of them
 KEPT_PIECE = 16  # bytes of kept weights that come in a cycle
+
+
+NONE = -1  # no layer
 
 
 class DeadlockError(RuntimeError):
@@ -60,16 +51,6 @@ def weights_stay(config: Config, layers: Sequence[Shape]) -> bool:
     return weights <= config.wbuf_rows and params <= config.param_chans // config.n_z
 
 
-def _steps(shape: Shape) -> int:
-    """Steps of the decoder behind a layer's last word."""
-    if shape.mode == POOL:
-        return STEPS_POOL
-    two = shape.arg.elementwise and not shape.arg.ew_one
-    blocks = shape.on.block if shape.mode in (TAPS, CHAN) else 1
-    more = {FC: STEPS_FC, DWROW: STEPS_IN_ORDER}.get(shape.mode, 0)
-    return STEPS + more + (STEPS_TWO if two else 0) + blocks
-
-
 @dataclasses.dataclass
 class Load:
     """A map or table that comes with priority over the reads: cycles, share of the bus."""
@@ -77,7 +58,7 @@ class Load:
     first: float
     end: float
     share: float
-    layer: int | None = None  # the layer whose reads, and all before them, take turns with its map
+    layer: int = NONE  # the layer whose reads, and all before them, take turns with its map
     lost: float = 0.0  # cycles by which such turns have delayed the end
 
 
@@ -87,26 +68,20 @@ class Bus:
     def __init__(self) -> None:
         self.now = 0.0  # the next word of the reads, at the earliest
         self.loads: list[Load] = []  # maps and tables that come
-        self.busy = 0.0  # ... since when there is one in each cycle
         self.ends = [0.0, 0.0]  # ... of maps, of tables
         self.complete = 0  # layers whose reads are all out
-        # after that, reads have turns with a layer's own map up to there
-        self.turns_end = 0.0
         self.store_end = 0.0  # a map that leaves has its turns up to there
         self.store_share = 1.0  # ... of the bus, without other requests
 
-    def read(self, ready: float, words: float, layer: int | None = None) -> float:
-        """Words that are due in a cycle, of a layer's weights: the cycle after the last one."""
+    def read(self, ready: float, words: float) -> float:
+        """Words that are due in a cycle: the cycle after the last one."""
         now = max(self.now, ready)
-        self.busy = now if ready > self.now else self.busy
         self.loads = [load for load in self.loads if load.end > now]
         if now < self.store_end:  # one burst of each
             turns = min(words, self.store_end - now)
             self.store_end += turns * max(0.0, 2 * self.store_share - 1)
             words += turns / max(0.5, 1 - self.store_share) - turns
         self.now = self._beside(now, words)
-        if layer is not None and any(load.layer == layer for load in self.loads):
-            self.turns_end = self.now + TURNS_AGAIN
         return self.now
 
     def _beside(self, now: float, words: float) -> float:
@@ -114,7 +89,7 @@ class Bus:
         read of a layer has turns with this layer's map: the layer lacks what is behind it."""
         while edges := [at for load in self.loads for at in (load.first, load.end) if at > now]:
             at_work = [load for load in self.loads if load.first <= now < load.end]
-            turns = [load for load in at_work if self._by_turns(load, now)]
+            turns = [load for load in at_work if self._by_turns(load)]
             left = max(0, 1 - sum(TURNS if load in turns else load.share for load in at_work))
             cycles = min(edges) - now
             if left * cycles >= words:
@@ -128,28 +103,20 @@ class Bus:
                 return now
         return now + words
 
-    def _by_turns(self, load: Load, now: float) -> bool:
+    def _by_turns(self, load: Load) -> bool:
         """Whether reads have turns with a map that would use more of the bus."""
-        if load.layer is None or load.share <= TURNS:
-            return False
-        return load.layer >= self.complete or now < self.turns_end
+        return load.share > TURNS and load.layer >= self.complete
 
     def store(self, at: float, cycles: float, words: float) -> None:
         """A part of a map that leaves from a cycle on, within so many cycles."""
         start = max(self.store_end, at)
-        turns = max(0, min(words, self.now - max(start, self.busy)))  # that reads had instead
+        turns = max(0, min(words, self.now - start))  # that reads had instead
         self.now += turns
         turns += min(words, max(0, self._beside(start, words) - start - cycles))
         self.store_end, self.store_share = start + cycles + turns, words / cycles
 
     def ahead(
-        self,
-        first: float,
-        cycles: float,
-        words: float,
-        *,
-        table: bool = False,
-        layer: int | None = None,
+        self, first: float, cycles: float, words: float, table: bool = False, layer: int = NONE
     ) -> Load:
         """Words with priority over the reads, within so many cycles. A ``table`` follows a map;
         ``layer`` takes turns with its map."""
@@ -178,8 +145,8 @@ class Front:
         """``tasks``: they come from a list in storage, for so many ``inferences`` in one continuous
         run; otherwise the host pushes them. Weights may wait in ``spare`` rows of the AI RAM."""
         self.waiting = spare * ROW_BYTES if config.weight_ahead else 0  # bytes
-        # requests of layers that are decoded ahead wait behind each other
-        self.gap = REQUEST_GAP if config.look_ahead <= QUEUE else 0
+        # requests of the layers of a list that are decoded ahead wait behind each other
+        self.gap = REQUEST_GAP if tasks and config.look_ahead <= QUEUE else 0
         self.config, self.length, self.tasks = config, len(layers), tasks
         self.shapes = [*layers] * inferences
         self.reuse = inferences > 1 and weights_stay(config, layers)
@@ -230,18 +197,12 @@ class Front:
             given = max(given, self.pops[number - queue - 1] + 1 if number > queue else 0)
             while self.bus.now < given and not self._next():
                 yield False
-            words, cycles = self._words(number, given)
-            self.collects.append(words)
-            decoded = words + max(1, STEPS_EARLY + 1 - EARLY_WORDS * cycles) + _steps(shape)
-            self.decoded.append(decoded)
+            self.collects.append(self._words(number, given))
+            block = shape.on.block if shape.mode in (TAPS, CHAN) else 1
+            self.decoded.append(decoded := self.collects[-1] + DECODER + block)
             if self.tasks and not number:  # its pixels go first
                 yield False
-            ready = decoded
-            if self.tasks and number % self.length == 1:  # ... and all reads of a first layer
-                while self.loading:
-                    yield self._next()
-                ready = max(ready, self.bus.now)
-            self.due.append((shape, number, ready))
+            self.due.append((shape, number, decoded))
             while self.loading:
                 yield self._next()
             given = max(decoded, self.load_free)
@@ -258,36 +219,19 @@ class Front:
             return False
         return waits
 
-    def _words(self, number: int, given: float) -> tuple[float, float]:
-        """Cycle of a layer's last word, cycles between its words; the decoder is free from cycle
-        ``given`` on."""
+    def _words(self, number: int, given: float) -> float:
+        """Cycle of a layer's last word; the decoder is free from cycle ``given`` on."""
         if not self.tasks:
-            arrive = self._pushed(number)
-            first, pushed = max(given + 1, arrive) + WORDS - 1, arrive + PUSH * (WORDS - 1)
-            return (first, 1) if first > pushed else (pushed, PUSH)
+            pushed = WORDS * PUSH * number
+            return max(given + WORDS, pushed + PUSH * (WORDS - 1))
         inference, place = divmod(number, self.length)
         size = LIST_BYTES / self.config.bus_bytes
         cycles = max(WORDS, size) + size / LIST_BURST
         if place:
-            # bursts of the layer before go between, once the FIFO is full
-            others = sum(self.reads(number - 1)) / self.config.bus_bytes - 2 * LIST_DEPTH
-            if (self.loading and self.bus.now >= given) or given < self.decoded[-1] + others:
-                cycles += max(0, min(others, 2 * (size - LIST_DEPTH)))
             self.bus.read(given, size)
-            return given + cycles, cycles / WORDS
+            return given + cycles
         asked = self.collects[-1] + LIST_AGAIN if inference else LIST_START
-        return max(asked + ISSUE + ARRIVES, given) + cycles, cycles / WORDS
-
-    def _pushed(self, number: int) -> float:
-        """Cycle of the host's push of a layer's first word."""
-        part, place = divmod(number, BURST)
-        # almost empty: one layer of the burst before is left in the FIFO
-        begun = self.collects[max(0, part * BURST - 2)] + HOST_SERVES if part else 0
-        return begun + WORDS * PUSH * place
-
-    def polls(self) -> int:
-        """Cycle of the host's first look at the status behind the last push."""
-        return int(self._pushed(len(self.shapes) - 1)) + WORDS * PUSH + 1
+        return max(asked + ISSUE + ARRIVES, given) + cycles
 
     def _tables(self, shape: Shape, number: int, ready: float) -> bool:
         """Table and parameters of a layer; False: it is not known when there is room for them."""
@@ -307,8 +251,7 @@ class Front:
         cycles = words + min(BURST_WORDS * ceil_div(behind, 2 * BURST_WORDS), weights)
         end = self.bus.ahead(ready + ISSUE, cycles, words, table=True).end + ARRIVES
         rate = max(1.0, BN_BYTES / word * cycles / words)  # cycles of a channel
-        first = max(end - rate * count, ready + ISSUE + ARRIVES + ACT_BYTES // BN_BYTES)
-        self.tables.append(first)
+        self.tables.append(first := end - rate * count)
         self.params += [first + min(at, count) * rate for at in range(n_z, count + n_z, n_z)]
         return True
 
@@ -330,9 +273,6 @@ class Front:
             span, each, parts = words, config.n_z, [words] * arg.o_ch_num
         size = shape.weight_bytes / total
         ring = config.wbuf_rows + int(self.waiting / (size * config.n_z))  # rows
-        serial = 1 if config.ahb_width > 32 or shape.bare else 4 if not shape.eight_bit else 2
-        kept = ready - ISSUE + KEPT_FIRST
-        gaps = self.gap * arg.load_time / len(parts)
         for n, part in enumerate(parts):
             group, place = divmod(n, each)
             ends = place == each - 1 or n == len(parts) - 1
@@ -349,15 +289,12 @@ class Front:
                 free = max(free, self.params_freed[over])
             cost = size * part / (KEPT_PIECE if arg.kept_weights else word)
             if arg.kept_weights:
-                there = kept = kept + cost
+                there = ready
             else:
                 due = max(ready, free - config.wgt_fifo_depth)
-                there = self.bus.read(due, cost + gaps, number) + ARRIVES
-            if self.waiting:  # out of the AI RAM they come faster
-                cost = size * part / KEPT_PIECE
+                there = self.bus.read(due, cost + self.gap * arg.load_time / len(parts)) + ARRIVES
             before = load
-            constants = serial * part if arg.depthwise else serial
-            load = max(load + max(part, constants), there, free + max(part, cost))
+            load = max(load + part, there, free + max(part, cost))
             if not arg.kept_weights:
                 self.bus.now = max(self.bus.now, load - config.wgt_fifo_depth - ARRIVES)
             if ends:
@@ -399,8 +336,7 @@ class Front:
         queue = self.config.look_ahead
         if layer >= queue:
             at = max(at, self.pops[layer - queue] + 1)
-        walk = QUEUE + (QUEUE_MEMORY if queue > QUEUE else 0)
-        return max(at + walk, self.pops[layer - 1] + 1 if layer else 0)
+        return max(at + QUEUE, self.pops[layer - 1] + 1 if layer else 0)
 
     def row(self, number: int) -> int:
         """Cycle in which a row of weights of the layer at work was complete."""

@@ -3,60 +3,30 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-
-import numpy as np
 
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import Layout, map_bytes
-from openkpu.prediction.cycles_front import ARRIVES, ISSUE, STORE_ISSUE, Front
-from openkpu.prediction.cycles_shape import ENTRY, Shape, late_reads, moves_narrow
+from openkpu.prediction.cycles_front import ARRIVES, ISSUE, NONE, STORE_ISSUE, Front
+from openkpu.prediction.cycles_shape import ENTRY, Shape, late_reads
 
-# from a map's last piece, or that of its first band, to the layer's being able to begin: word,
-# write, state
-LOADED = 3
+LOADED = 3  # from the last piece of a map, or its first band, to the begin of the layer
 PATIENCE = 8  # cycles that a read of a map that leaves waits for the fill at most
-PIECE = 1  # narrow: the bytes of a word are registered before they are turned
-CUT = 2  # from a read of the AI RAM to the piece
-BANDS_FIRST = 1  # pixel_bands: the request of the first band, later than that of a whole map
 SEEN = 3  # from the write that completes a channel, or the end of the work, to its first read
-BURST = 16  # words of a burst to storage
-SINGLE = 3  # cycles of a beat alone
-ANSWER = 4  # from the last beat to the end of the layer
+BURST = 16  # words of a burst to storage, which begins when all of it is there
+ANSWER = 8  # ... and from its last word to the end of the layer, with beats of single bytes
 HOST_WORD = 8  # bytes of a word of the result FIFO
 HOST_ACCESS = 2  # cycles of an access of the AI RAM's window: it has a wait state
-RESULT_FIFO = 16  # words that the result FIFO holds
 RESULT_SEEN = 8  # from the end of the work to the first of them
-POLL = 129  # cycles between two looks of the host at AI_STATUS when there was nothing
+POLL = 129  # cycles between two looks of the host at AI_STATUS
 
 
-def narrow(front: Front) -> bool:
-    """Pieces of at most a bus word, of four bytes, go to the AI RAM and come from there."""
-    return moves_narrow(front.config)
-
-
-def parts(front: Front, width: int, address: int = 0) -> list[float]:
-    """Pieces of each part of a line that lies in a word of the AI RAM: it begins with a bus word,
-    or, narrow, where it lies in storage, in the mean of all lines of a map."""
+def parts(front: Front, width: int) -> list[int]:
+    """Words of the bus for each part of a line that lies in a word of the AI RAM."""
     word, bus = min(front.config.path_bytes, ENTRY), front.config.bus_bytes
-    if not narrow(front):
-        return [ceil_div(min(word, width - at), bus) for at in range(0, width, word)]
-    begins = range(address, address + bus * width, width)
-    return [
-        sum(ceil_div((begin + at) % bus + min(word, width - at), bus) for begin in begins) / bus
-        for at in range(0, width, word)
-    ]
-
-
-def band_words(front: Front, shape: Shape) -> float:
-    """Words of the bus for a map in bands: each channel's part of a band begins with a new one."""
-    channels, height, width = shape.arg.in_shape
-    tops = np.arange(0, height, shape.band)
-    sizes = np.minimum(shape.band, height - tops) * width
-    begins = shape.arg.map_load_addr + np.arange(channels)[:, None] * height * width + tops * width
-    bus = front.config.bus_bytes
-    return float(np.sum((begins % bus + sizes + bus - 1) // bus))
+    return [ceil_div(min(word, width - at), bus) for at in range(0, width, word)]
 
 
 class Coming:
@@ -65,17 +35,19 @@ class Coming:
     def __init__(self, front: Front, shape: Shape, at: int, number: int) -> None:
         """``at``: cycle of the request; ``number`` of the layer in its run."""
         layout, words = shape.arg.in_layout, map_bytes(shape.arg.in_shape) / front.config.bus_bytes
-        line: float = sum(parts(front, layout.width, shape.arg.map_load_addr))
+        line = sum(parts(front, layout.width))
         self.band, self.height = shape.band, layout.height
         at += ISSUE
         if self.band:
-            at += BANDS_FIRST
-            words = band_words(front, shape)
+            # each channel's part of a band begins with a new word of the bus, within one or not
+            bus, size = front.config.bus_bytes, layout.height * layout.width
+            step = math.gcd(bus, self.band * layout.width, size, shape.arg.map_load_addr)
+            bands = ceil_div(layout.height, self.band)
+            words = layout.channels * (size + bands * (bus - step)) / bus
         cycles = max(line * layout.channels * layout.height, words)
         if front.tables:  # not before the first reads of a run
             front.advance(at)
-        # in bands it takes turns with the reads of its layer
-        owner = number if self.band else None
+        owner = number if self.band else NONE  # in bands: turns with the reads of its layer
         self.front, self.load = front, front.bus.ahead(at, cycles, words, layer=owner)
         self.first, self.cycles = self.end - cycles, cycles
 
@@ -89,7 +61,7 @@ class Coming:
         lines = min(self.height, (number // self.band + 1) * self.band)
         done = self.first + self.cycles * lines / self.height
         self.front.advance(done + self.load.lost)
-        return int(min(done + self.load.lost, 2 * done - self.first))
+        return int(done + self.load.lost)
 
 
 class Leaving:
@@ -102,23 +74,20 @@ class Leaving:
         self.channels = layout.channels // planes
         self.words = map_bytes(arg.out_shape) / front.config.bus_bytes / self.channels
         line = parts(front, layout.width * planes)
-        if narrow(front):  # a read for each piece, or byte of a plane
+        late = late_reads(front.config)
+        if late:  # narrow: a read for each piece, or byte of a plane
             reads = layout.width * planes if planes > 1 else sum(line)
             self.reads = layout.height * reads  # ... of a channel, of the AI RAM
             self.cycles = max(self.reads, self.words)
         else:
             # some reads are on their way; a piece of a map of words needs a read of each plane
-            least = max(planes, (CUT + 1) / (2 if word == ENTRY else 3))
+            least = max(planes, 1.5 if word == ENTRY else 1)
             self.cycles = max(layout.height * sum(max(part, least) for part in line), self.words)
             self.reads = layout.height * len(line)
         # from the write that completes a channel to its first word on the bus
-        late = late_reads(front.config)
-        self.first = SEEN + STORE_ISSUE + late + (PIECE if late else 0)
+        self.first = SEEN + STORE_ISSUE + late
         self.ready: deque[int] = deque()  # cycle from which on each channel may be read
         self.sent = 0
-        # the last burst begins when all of it is there; then a beat for each power of two bytes
-        whole, rest = divmod(map_bytes(arg.out_shape), front.config.bus_bytes)
-        self.tail = ANSWER + min(whole, BURST) + SINGLE * rest.bit_count()
 
     def written(self, at: int, channels: int, used: float) -> None:
         """So many channels more are complete with a write in cycle ``at``; the layer has ``used``
@@ -142,29 +111,16 @@ class Leaving:
         while self.sent < self.channels:
             waits = self.ready and self.sent < self.channels - 1
             self._send(self.ready.popleft() if waits else last, self.cycles)
-        return int(self.bus.store_end) + self.tail
+        return int(self.bus.store_end) + ANSWER + min(int(self.words * self.channels), BURST)
 
 
 def to_host(front: Front, arg: LayerArg, end: int) -> tuple[int, int]:
-    """(cycle in which the last word is in the result FIFO, ... the host has read it).
-
-    The host reads AI_STATUS every POLL cycles, from its last push on, and all available words.
-    """
+    """(cycle in which the last word is in the result FIFO, ... the host has read it, half a POLL
+    behind in the mean)."""
     words, leaving = ceil_div(map_bytes(arg.out_shape), HOST_WORD), Leaving(front, arg)
     pace = leaving.cycles * leaving.channels / words
-    first = RESULT_SEEN + leaving.first - SEEN - STORE_ISSUE
-    look, at = front.polls(), float(end + first)  # the next look, word
-    pushed = read = 0
-    while read < words:
-        while pushed < min(words, read + RESULT_FIFO) and at < look:
-            pushed, at = pushed + 1, at + max(1, pace)
-        if pushed == read:
-            look += POLL
-            continue
-        at = max(at, look + HOST_ACCESS) if pushed == read + RESULT_FIFO else at
-        look += 2 * HOST_ACCESS + 2 * (pushed - read)
-        read = pushed
-    return int(at - max(1, pace)), look - HOST_ACCESS
+    first = end + RESULT_SEEN + leaving.first - SEEN - STORE_ISSUE
+    return int(first + pace * words), int(first + max(pace, HOST_ACCESS) * words) + POLL // 2
 
 
 def host_moves(layout: Layout, late: int = 0) -> int:

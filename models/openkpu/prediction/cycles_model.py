@@ -12,24 +12,15 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from openkpu.configs import Config
 from openkpu.kmodel.execute import runs_of, wanted_maps
-from openkpu.kmodel.program import (
-    Download,
-    KpuLayer,
-    Operation,
-    Program,
-    Upload,
-    View,
-)
-from openkpu.kmodel.residence.map_plan import MapPlan
+from openkpu.kmodel.program import Download, KpuLayer, Operation, Program, Upload, View
+from openkpu.kmodel.residence.map_plan import MapPlan, maps_to_bring, segment_parts
 from openkpu.kmodel.residence.resident import keep_all
-from openkpu.layer import airam
+from openkpu.layer.airam import bytes_of
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout
-from openkpu.layer.pixels import used_layouts
 from openkpu.network.network import Network, alignment
 from openkpu.prediction import cycles, cycles_maps
 from openkpu.prediction.cycles import LayerCycles
@@ -77,12 +68,8 @@ class MapMoves:
         self.late = late
         self.stored: set[Layout] = set()  # maps that the last segment left in storage
         self.held = np.zeros(AI_RAM_ROWS * ROW_BYTES, dtype=bool)
-        self.index = np.arange(self.held.size, dtype=np.int32)
         self.sources: dict[Layout, View] = {}  # of uploads, as long as source and place stay
         self.cycles = 0
-
-    def _bytes(self, layout: Layout) -> npt.NDArray[np.int32]:
-        return airam.read_rows(self.index, layout)
 
     def upload(self, op: Upload) -> None:
         """The CPU sets the values of maps in the AI RAM."""
@@ -90,7 +77,7 @@ class MapMoves:
             return
         for layout in op.layout.batches(op.src.shape[0]):
             self._written(layout)
-            self.held[self._bytes(layout)] = False
+            self.held[bytes_of(layout)] = False
         self.sources[op.layout] = op.src
 
     def touch(self, op: Operation) -> None:
@@ -98,54 +85,38 @@ class MapMoves:
         self.sources = {
             layout: source
             for layout, source in self.sources.items()
-            if not any(_meet(source, view) for view in op.views)
+            if not any(map(source.meets, op.views))
         }
 
     def learn(self, layout: Layout) -> None:
         """The device wrote a map, or reads it from storage itself."""
         self._written(layout)
-        self.held[self._bytes(layout)] = True
+        self.held[bytes_of(layout)] = True
 
     def _written(self, layout: Layout) -> None:
         """Uploads to these rows are overwritten."""
-        first, stop = layout.base, layout.base + layout.rows
         self.sources = {
             other: source
             for other, source in self.sources.items()
-            if stop <= other.base or other.base + other.rows * source.shape[0] <= first
+            if not any(map(layout.meets, other.batches(source.shape[0])))
         }
 
     def bring_up(self, args: Sequence[LayerArg], plan: MapPlan | None = None) -> None:
         """Before a segment: move the bytes that its layers read and that are not in the AI RAM."""
-        made = np.zeros(self.held.size, dtype=bool)
-        for number, arg in enumerate(args):
-            for layout, used in zip(arg.in_layouts, used_layouts(arg), strict=True):
-                at = self._bytes(used)
-                missing = ~(self.held[at] | made[at])
-                if not missing.any():
-                    continue
-                if made[at].any():  # single bytes of a map that is partly the device's own
-                    self.cycles += cycles_maps.HOST_ACCESS * int(missing.sum()) + 1
-                else:
-                    at = self._bytes(layout)
-                    if plan is not None and layout == arg.in_layout:
-                        plan.load(number, layout)
-                        made[at] = True
-                    else:
-                        self.cycles += cycles_maps.host_moves(layout)
-                self.held[at] = True
-            made[self._bytes(arg.out_layout)] = True
+        missing = maps_to_bring(args, lambda at: ~self.held[at], plan is not None)
+        for number, layout, at in missing:
+            if layout is None:
+                self.cycles += cycles_maps.HOST_ACCESS * at.size + 1
+            elif plan is None or layout != args[number].in_layout:
+                self.cycles += cycles_maps.host_moves(layout)
+            else:
+                plan.load(number, layout)
+            self.held[at] = True
 
     def download(self, layout: Layout) -> None:
         """The host reads a map, if it is in the AI RAM and was not stored."""
-        if layout not in self.stored and self.held[self._bytes(layout)].all():
+        if layout not in self.stored and self.held[bytes_of(layout)].all():
             self.cycles += cycles_maps.host_moves(layout, self.late)
-
-
-def _meet(one: View, other: View) -> bool:
-    """Whether two tensors share bytes, or may share some."""
-    apart = one.start + one.size <= other.start or other.start + other.size <= one.start
-    return one.space == other.space and not apart
 
 
 class _Model:
@@ -182,36 +153,23 @@ class _Model:
         self.index += len(ops)
         if self.via == "tasks":
             self.moves.learn(steps[0][1].in_layout)
-        plan = self.plan(steps, wanted) if self.dma else MapPlan(0)
+        args, to_main = [arg for _, arg in steps], [op.main_out is not None for op, _ in steps]
+        parts, plan = segment_parts(to_main), MapPlan(0)
+        if self.dma and self.via == "tasks":
+            plan.store_wanted(args, wanted, [part[-1] for part in parts])
+        elif self.dma:
+            plan.store_all(args, to_main, wanted)
         self.moves.stored = set()
-        self.moves.bring_up([arg for _, arg in steps], plan if self.dma else None)
-        steps = [(op, arg.replace(**plan.fields(n))) for n, (op, arg) in enumerate(steps)]
-        part: list[tuple[KpuLayer, LayerArg]] = []
-        first = True
-        for op, arg in steps:
-            part.append((op, arg))
-            if op.main_out is not None:
-                self.part(part, first)
-                part, first = [], False
-        if part:
-            self.part(part, first)
-        for _, arg in steps:
+        self.moves.bring_up(args, plan if self.dma else None)
+        for part in parts:
+            last, maps = steps[part[-1]][0], [args[n].replace(**plan.fields(n)) for n in part]
+            self.part(maps, last.eight_bit, last.main_out is not None, part[0] == 0)
+        for arg in args:
             self.moves.learn(arg.out_layout)
         self.moves.stored |= {layout for _, layout in plan.stores.values()}
 
-    def plan(self, steps: list[tuple[KpuLayer, LayerArg]], wanted: Sequence[Layout]) -> MapPlan:
-        """The maps that the layers of a segment store, as in Driver._plan."""
-        args, plan = [arg for _, arg in steps], MapPlan(0)
-        to_main = [number for number, (op, _) in enumerate(steps) if op.main_out is not None]
-        tasks = self.via == "tasks"
-        for number in [] if tasks else to_main:
-            plan.store(number, args[number].out_layout)
-        plan.store_wanted(args, wanted, [*to_main, len(args) - 1] if tasks else ())
-        return plan
-
-    def part(self, steps: list[tuple[KpuLayer, LayerArg]], first: bool) -> None:
+    def part(self, args: list[LayerArg], eight_bit: bool, to_main: bool, first: bool) -> None:
         """One run of the device, or one for each layer."""
-        args = [arg for _, arg in steps]
         tasks, alone = self.via == "tasks", self.via == "layers"
         if tasks:
             if args[0].load_map:  # the list loads it as its image
@@ -220,13 +178,12 @@ class _Model:
                 self.moves.download(args[0].in_layout)
             if self.dma:
                 self.moves.stored.add(args[-1].out_layout)
-        by_host = steps[-1][0].main_out is not None and not self.dma and not tasks
         for chosen in [[arg] for arg in args] if alone else [args]:
-            out = by_host and chosen[-1] is args[-1]
+            out = to_main and not (self.dma or tasks) and chosen[-1] is args[-1]
             found = cycles.predict_layers(
                 self.config,
                 chosen,
-                eight_bit=steps[-1][0].eight_bit,
+                eight_bit=eight_bit,
                 tasks=tasks,
                 to_host=out,
                 spare=self.spare,

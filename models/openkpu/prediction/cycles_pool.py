@@ -18,6 +18,9 @@ BLOCK = 16  # columns of a read
 SETUP = 12  # from the start to the first piece: pool_setup makes a product a bit a cycle
 SETUP_ALL = 17  # ... whose second factor has ten bits instead of five
 WRITTEN = 16  # from the last pick to the end of the task: twelve registers, a page, its write
+# called for complete channels of a map: cycle of their last write, how many, share of the reads of
+# the AI RAM that the layer has used
+Whole = Callable[[int, int, float], None]
 
 
 def piece_columns(lanes: int) -> int:
@@ -26,7 +29,7 @@ def piece_columns(lanes: int) -> int:
 
 
 def picks(arg: LayerArg, lanes: int) -> list[int]:
-    """Windows that end in each piece of a line, as cycles of ``lanes`` windows."""
+    """Cycles of ``lanes`` windows for those that end in each piece of a line."""
     size = piece_columns(lanes)
     if arg.pool_all:
         return [1] * ceil_div(arg.i_row_wid, size)
@@ -39,47 +42,25 @@ def picks(arg: LayerArg, lanes: int) -> list[int]:
     return [max(1, ceil_div(count, lanes)) for count in counts]
 
 
-def _lanes(config: Config) -> int:
-    """Windows that are divided at a time; ValueError without an engine for them."""
-    if not config.pool_lanes:
-        raise ValueError(f"a pooling task, configuration {config.name} has pool_lanes = 0")
-    return config.pool_lanes
-
-
-def bound_by_reads(config: Config, arg: LayerArg) -> bool:
-    """The lines of a window take longer than its columns, and than the picks of a piece."""
-    lanes = _lanes(config)
-    lines, columns = _window(arg, lanes)
-    line = picks(arg, lanes)
-    return lines >= max(columns, sum(line) / len(line))
-
-
-def _window(arg: LayerArg, lanes: int) -> tuple[int, int]:
-    """Lines and columns of each piece."""
-    if arg.pool_all:
-        return arg.i_col_high, min(arg.i_row_wid, piece_columns(lanes))
-    return window_of(arg).kh, window_of(arg).kw
-
-
 def predict_pool_task(
-    config: Config,
-    arg: LayerArg,
-    start: int,
-    whole: Callable[[int, int, float], None] = lambda at, channels, used: None,
-) -> int:
-    """The cycle in which everything is written; ``start``: that of run_start; ``whole`` is called
-    for each written channel, with the cycle of its last write and the share of the reads of the
-    AI RAM.  A piece needs the maximum of its lines, its columns and its picks.
+    config: Config, arg: LayerArg, start: int, whole: Whole = lambda at, channels, used: None
+) -> tuple[int, bool]:
+    """(cycle in which everything is written; the reads bound it: the lines of a window take longer
+    than its columns, and than the picks of a piece). ValueError without an engine for pools.
+
+    ``start``: cycle of run_start. A piece needs the maximum of lines, columns and picks.
     """
-    lanes = _lanes(config)
-    lines, columns = _window(arg, lanes)
+    if not (lanes := config.pool_lanes):
+        raise ValueError(f"a pooling task, configuration {config.name} has pool_lanes = 0")
+    lines, columns, setup = arg.i_col_high, min(arg.i_row_wid, piece_columns(lanes)), SETUP_ALL
+    if not arg.pool_all:
+        lines, columns, setup = window_of(arg).kh, window_of(arg).kw, SETUP
     line = picks(arg, lanes)
     channel = arg.o_col_high * sum(max(lines, columns, count) for count in line)
-    first = (
-        start + (SETUP_ALL if arg.pool_all else SETUP) + late_reads(config) + min(lines, columns)
-    )
+    first = start + setup + late_reads(config) + min(lines, columns)
     blocks = ceil_div(len(line) * piece_columns(lanes), BLOCK)
     used = lines * blocks * arg.o_col_high / channel
     for number in range(arg.o_ch_num):
         whole(first + channel * (number + 1) + WRITTEN - 1, 1, used)
-    return first + channel * arg.o_ch_num + WRITTEN
+    by_reads = lines >= max(columns, sum(line) / len(line))
+    return first + channel * arg.o_ch_num + WRITTEN, by_reads

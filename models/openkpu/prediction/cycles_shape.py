@@ -28,7 +28,6 @@ from openkpu.layer.decoded import (
 POOL = 4  # the mode of a pooling task, besides those of the array
 ENTRY = 64  # bytes of a bank of a tile entry, and of a row of the AI RAM
 LATE_PICK = 6  # a pool that picks the second pixel of a line
-TILE_LEAST = 8  # bytes of a tile word at least
 LEAST_PITCH = 16  # bytes of a line in the AI RAM at least, and of a slot of a stripe
 FEW_LANES = 16  # fewer have the narrow circuits for maps
 FEWEST_LANES = 8  # ... for results, too
@@ -36,15 +35,11 @@ NARROW_WORD = 4  # bytes that those move at a time
 LATE_READ = 2  # cycles that the AI RAM of a device with them answers later
 
 
-def moves_narrow(config: Config) -> bool:
-    """Maps are moved in pieces of four bytes, and the AI RAM has registers on both sides."""
-    few = config.n_y * config.n_z < FEW_LANES and config.path_bytes == LEAST_PITCH
-    return few and config.bus_bytes == NARROW_WORD
-
-
 def late_reads(config: Config) -> int:
-    """Cycles that an answer of the AI RAM comes later than in the cycle after the grant."""
-    return LATE_READ if moves_narrow(config) else 0
+    """Cycles that an answer of the AI RAM comes later than in the cycle after the grant: 0 unless
+    maps are moved in pieces of four bytes, with registers on both sides of the AI RAM."""
+    few = config.lanes < FEW_LANES and config.path_bytes == LEAST_PITCH
+    return LATE_READ if few and config.bus_bytes == NARROW_WORD else 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,18 +53,36 @@ class Stripe:
     bottom: bool
     in_lines: int  # lines of the map that are read
     in_words: int  # tile words of each
-    top: bool  # begins with line 0 of the map: known a cycle sooner
     last_y: int  # last line of the map that is read
     pieces: int = 0  # flat: parts of lines that leave for a channel
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Shape:
     """A layer on a configuration."""
 
     config: Config
     arg: LayerArg
     eight_bit: bool = True
+
+    def __post_init__(self) -> None:
+        arg, lanes, path = self.arg, self.config.lanes, self.config.path_bytes
+        self.tile_word = self.config.tile_word
+        self.pair = path > ENTRY and lanes > ENTRY  # two depthwise rows an issue
+        self.narrow = lanes < FEWEST_LANES and path == LEAST_PITCH  # four bytes leave at a time
+        self.out_word = NARROW_WORD if self.narrow else min(path, ENTRY)  # ... or so many
+        self.bare = bool(arg.pool_task or arg.fp16)  # no tables
+        self.band = band_lines(arg)  # of a map from storage, begun with the first; 0: comes whole
+        self.in_pitch = pitch_code(arg.i_row_wid)
+        self.row_channels = 4 >> self.in_pitch  # of the input map in a row of the AI RAM
+        self.line_rows = ceil_div(arg.i_row_wid, ENTRY)  # ... rows of a line
+        alone = self.pair and self.in_pitch == 2 and self.line_rows == 1
+        self.two_lines = alone and not arg.elementwise  # a depthwise issue may have two
+        self.stride_log2 = {5: 1, 6: 1, 7: 2}.get(arg.pool_type, 0)  # pixels between: not computed
+        self.pooled = arg.pool_type != 0 and arg.pool_type not in PICKS  # by the output stage
+        self.param_rows = 0 if self.bare else ceil_div(arg.o_ch_num, self.config.n_z)
+        one = 1 if self.eight_bit and not arg.fp16 else 2
+        self.weight_bytes = 0 if arg.pool_task else one * arg.weight_count
 
     @cached_property
     def on(self) -> Decoded:
@@ -89,82 +102,6 @@ class Shape:
         return weight_rows(self.arg, self.on.steps, self.config.n_z)
 
     @cached_property
-    def lanes(self) -> int:
-        return self.config.n_y * self.config.n_z
-
-    @cached_property
-    def tile_word(self) -> int:
-        """Bytes of a word of the tile buffer: as many as lanes, PATH and 64 at most."""
-        return min(max(self.lanes, TILE_LEAST), self.config.path_bytes, ENTRY)
-
-    @cached_property
-    def pair(self) -> bool:
-        """Two depthwise rows an issue: PATH and lanes are two rows."""
-        return self.config.path_bytes > ENTRY and self.lanes > ENTRY
-
-    @cached_property
-    def narrow(self) -> bool:
-        """The output stage writes four bytes at a time."""
-        return self.lanes < FEWEST_LANES and self.config.path_bytes == LEAST_PITCH
-
-    @cached_property
-    def out_word(self) -> int:
-        """Bytes that the collector gives at a time."""
-        return NARROW_WORD if self.narrow else min(self.config.path_bytes, ENTRY)
-
-    @cached_property
-    def bare(self) -> bool:
-        """There are no tables: a pooling task, or a product of float16."""
-        return bool(self.arg.pool_task or self.arg.fp16)
-
-    @cached_property
-    def band(self) -> int:
-        """Lines of a band of a map from storage, with whose first one the layer begins; 0: it comes
-        whole."""
-        return band_lines(self.arg)
-
-    @cached_property
-    def in_pitch(self) -> int:
-        return pitch_code(self.arg.i_row_wid)
-
-    @cached_property
-    def row_channels(self) -> int:
-        """Channels of the input map in a row of the AI RAM."""
-        return 4 >> self.in_pitch
-
-    @cached_property
-    def line_rows(self) -> int:
-        """Rows of the AI RAM of an input line."""
-        return ceil_div(self.arg.i_row_wid, ENTRY)
-
-    @cached_property
-    def stride_log2(self) -> int:
-        """Of a pool that picks: the pixels between are not computed."""
-        return {5: 1, 6: 1, 7: 2}.get(self.arg.pool_type, 0)
-
-    @cached_property
-    def pooled(self) -> bool:
-        """The output stage pools."""
-        return self.arg.pool_type != 0 and self.arg.pool_type not in PICKS
-
-    @cached_property
-    def two_lines(self) -> bool:
-        """A depthwise issue may take two lines: one channel a row, one row a line."""
-        whole = self.in_pitch == 2 and self.line_rows == 1
-        return self.pair and whole and not self.arg.elementwise
-
-    @cached_property
-    def param_rows(self) -> int:
-        """Rows of the parameter buffer: one for n_z channels."""
-        return 0 if self.bare else ceil_div(self.arg.o_ch_num, self.config.n_z)
-
-    @cached_property
-    def weight_bytes(self) -> int:
-        """Bytes of the weights in storage."""
-        one = 1 if self.eight_bit and not self.arg.fp16 else 2
-        return 0 if self.arg.pool_task else one * self.arg.weight_count
-
-    @cached_property
     def stripes(self) -> list[Stripe]:
         """Left to right, top to bottom; 64 pixels each of a flat layer's one line."""
         on, over = self.on, int(self.arg.pool_type in STRIDE_1)
@@ -179,7 +116,7 @@ class Shape:
         crosses = (count - tail) // self.tile_word != (count - 1) // self.tile_word
         line = (first + count) // width - int(last)
         leaves = reads + (count - 1) // LEAST_PITCH
-        return Stripe(count, 1, 0, last, last, reads + crosses, 1, first < width, line, leaves)
+        return Stripe(count, 1, 0, last, last, reads + crosses, 1, line, leaves)
 
     def _stripe(self, x: int, y: int, wide: int, lines: int) -> Stripe:
         """A stripe as fill_stripe and fill_seq compute it."""
@@ -187,11 +124,11 @@ class Shape:
         around = 0 if arg.elementwise else arg.edge  # windows of 3x3 are read
         first = max(0, (y << log2) - around)
         last = (y + lines - 1) << log2
-        in_lines, top = lines, first == 0
+        in_lines = lines
         if around > 1:  # each tap row reads its own lines
             upper = max(0, lines - max(0, around - y))
             lower = max(0, min(lines, arg.i_col_high - y - around))
-            in_lines, top = upper + lines + lower, False
+            in_lines = upper + lines + lower
             last = y + around + lower - 1 if lower else last
         elif around:
             last = min(arg.i_col_high - 1, last + 1)
@@ -202,7 +139,7 @@ class Shape:
         stop = min(arg.i_row_wid - 1, low + ((wide - 1) << log2) + around)
         words = stop // self.tile_word - begin // self.tile_word + 1
         right, bottom = x + wide == self.on.kw, y + lines == self.on.kh
-        return Stripe(wide, lines, x, right, bottom, in_lines, words, top, last)
+        return Stripe(wide, lines, x, right, bottom, in_lines, words, last)
 
     def sweep(self, stripe: Stripe) -> int:
         """Issues over the pixels of a stripe."""
@@ -216,7 +153,7 @@ class Shape:
 
     def _lane_chunks(self, slots: int, width: int, slot: int) -> int:
         """Chunks of a depthwise sweep: whole slots, or parts of one."""
-        chunk = min(self.lanes, self.tile_word)
+        chunk = min(self.config.lanes, self.tile_word)
         return ceil_div(slots * slot, chunk) if chunk >= slot else slots * ceil_div(width, chunk)
 
     def row_words(self, width: int, slots: int) -> int:
@@ -230,16 +167,6 @@ class Shape:
             return stripe.lines
         over = self.arg.pool_type in STRIDE_1 and not stripe.bottom
         return (stripe.lines - int(over)) // POOL_STRIDE[self.arg.pool_type]
-
-    def out_behind(self, stripe: Stripe, channels: int) -> int:
-        """Narrow: words of a stripe that leave when its last sums have come.
-
-        Those of the last output line come while the last line of the stripe does.
-        """
-        lines = max(1, self.out_lines(stripe))
-        last = self.out_words(stripe) * channels // lines
-        coming = self.sweep(stripe) * self.config.post_share // stripe.lines
-        return max(last - coming, channels)
 
     def out_words(self, stripe: Stripe) -> int:
         """Words that leave for each channel of a stripe; a line that crosses a word counts twice.

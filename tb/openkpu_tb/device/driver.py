@@ -23,11 +23,11 @@ from cocotb.triggers import First, RisingEdge, Timer
 
 from openkpu.arithmetic.integers import round_up
 from openkpu.kmodel import KpuStep, Segment
-from openkpu.kmodel.residence.map_plan import MapPlan, size_of
+from openkpu.kmodel.residence.map_plan import MapPlan, maps_to_bring, segment_parts, size_of
 from openkpu.layer import airam
+from openkpu.layer.airam import bytes_of
 from openkpu.layer.argument import LayerArg
 from openkpu.layer.layout import AI_RAM_ROWS, ROW_BYTES, Layout, map_bytes
-from openkpu.layer.pixels import used_layouts
 from openkpu.words import MAPS
 from openkpu_tb.core.registers import (
     AI,
@@ -68,13 +68,6 @@ def storage_bytes(file_bytes: int, layers: int, largest_map: int, moved: int = 0
     )
 
 
-def segment_parts(steps: Sequence[KpuStep]) -> list[range]:
-    """Places of a segment's layers, cut behind every one whose map goes to main memory."""
-    ends = [i + 1 for i, step in enumerate(steps) if step.to_main]
-    ends += [len(steps)] if not ends or ends[-1] < len(steps) else []
-    return [range(a, b) for a, b in zip([0, *ends], ends, strict=False)]
-
-
 class Driver:
     """Runs segments of a model's layers; tracks which AI RAM bytes are known."""
 
@@ -88,7 +81,6 @@ class Driver:
         self.stored: dict[Layout, Bytes] = {}  # maps that the last segment left in storage
         self.known = np.zeros(AI_RAM_ROWS * ROW_BYTES, dtype=bool)  # bytes the host can vouch for
         self.ram = airam.new_ram()  # and their values
-        self.index = np.arange(self.ram.size, dtype=np.int32)
         self.host_cycles = 0  # spent on moving maps through the window
         self.moved_by_host = 0  # bytes of maps that the host moved through the window
         self.moved = 0  # and that the device moved as layers ran
@@ -116,7 +108,7 @@ class Driver:
     async def upload(self, layout: Layout, x: Bytes) -> None:
         """A dense map (C, H, W) into the AI RAM."""
         airam.pack_map(self.ram, layout.base, x)
-        self.known[self._bytes_of(layout)] = True
+        self.known[bytes_of(layout)] = True
         if self.fast:
             rows = slice(layout.base * ROW_BYTES, (layout.base + layout.rows) * ROW_BYTES)
             await self.device.back.load_ram(layout.base, self.ram[rows])
@@ -142,20 +134,16 @@ class Driver:
 
     def holds(self, layout: Layout) -> bool:
         """The whole of a map was written by the device or by ``upload``."""
-        return bool(self.known[self._bytes_of(layout)].all())
+        return bool(self.known[bytes_of(layout)].all())
 
     def known_map(self, layout: Layout) -> Bytes:
         """A map as the host believes it to be."""
-        return self.ram[self._bytes_of(layout)]
+        return self.ram[bytes_of(layout)]
 
     def learn(self, layout: Layout, y: Bytes) -> None:
         """A map that the device has written."""
         airam.write_rows(self.ram, layout, y)
-        self.known[self._bytes_of(layout)] = True
-
-    def _bytes_of(self, layout: Layout) -> npt.NDArray[np.int32]:
-        """Where the bytes of a map lie, in its dense order."""
-        return airam.read_rows(self.index, layout)
+        self.known[bytes_of(layout)] = True
 
     async def bring_up(
         self, segment: Segment, plan: MapPlan | None = None, heads: Collection[int] = ()
@@ -167,31 +155,24 @@ class Driver:
         map comes from the CPU.
         """
         brought = set()
-        made = np.zeros(self.known.size, dtype=bool)
-        for number, step in enumerate(segment.steps):
-            for layout, used in zip(step.arg.in_layouts, used_layouts(step.arg), strict=True):
-                at = self._bytes_of(used)
-                there = self.known[at] & (self.ram[at] == segment.ram[at])
-                if (there | made[at]).all():
-                    continue
-                first = layout == step.arg.in_layout  # the map that a layer can load
-                if made[at].any():
-                    await self._upload_rows(at[~there & ~made[at]], segment.ram)
-                    continue
-                at = self._bytes_of(layout)
-                if first and plan is not None and number in heads:
-                    self.learn(layout, segment.ram[at])
-                    made[at] = True
+        args = [step.arg for step in segment.steps]
+
+        def lacks(at: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+            return ~self.known[at] | (self.ram[at] != segment.ram[at])
+
+        for number, layout, at in maps_to_bring(args, lacks, plan is not None):
+            if layout is None:
+                await self._upload_rows(at, segment.ram)
+            elif plan is None or layout != args[number].in_layout:
+                await self.upload(layout, segment.ram[at])
+            else:
+                if number in heads:
                     brought.add(number)
-                elif first and plan is not None:
+                else:
                     x = segment.ram[at]
                     self.moved += x.size
                     await self.device.back.load_storage(plan.load(number, layout), x.reshape(-1))
-                    self.learn(layout, x)
-                    made[at] = True
-                else:
-                    await self.upload(layout, segment.ram[at])
-            made[self._bytes_of(step.arg.out_layout)] = True
+                self.learn(layout, segment.ram[at])
         return brought
 
     async def _upload_rows(self, at: npt.NDArray[np.int32], ram: Bytes) -> None:
@@ -228,13 +209,13 @@ class Driver:
             self.began = int(self.device.tb.cycle.value)
         if way == "tasks":  # the device loads the first map itself
             first = segment.steps[0].arg.in_layout
-            self.learn(first, segment.ram[self._bytes_of(first)])
+            self.learn(first, segment.ram[bytes_of(first)])
         self.stored = {}
         plan = self._plan(way, segment) if self.dma else MapPlan(0)
-        heads = [part[0] for part in segment_parts(segment.steps)] if way == "tasks" else []
+        heads = [part[0] for part in segment_parts(segment.to_main)] if way == "tasks" else []
         brought = await self.bring_up(segment, plan if self.dma else None, heads)
         found: dict[int, Bytes] = {}
-        for part in segment_parts(segment.steps):
+        for part in segment_parts(segment.to_main):
             steps = [segment.steps[i] for i in part]
             fields = [plan.fields(i) for i in part]
             if way == "layers":
@@ -267,14 +248,12 @@ class Driver:
             map_bytes(s) for step in steps for s in (step.arg.in_shape, step.arg.out_shape)
         )
         plan = MapPlan(storage_bytes(len(self.file), len(steps), largest))
-        ends = [part[-1] for part in segment_parts(steps)]
+        args = [step.arg for step in steps]
         if way == "tasks":
-            plan.store_wanted([step.arg for step in steps], segment.wanted, ends)
-            return plan
-        for i in ends:
-            if steps[i].to_main:
-                plan.store(i, steps[i].arg.out_layout)
-        plan.store_wanted([step.arg for step in steps], segment.wanted)
+            ends = [part[-1] for part in segment_parts(segment.to_main)]
+            plan.store_wanted(args, segment.wanted, ends)
+        else:
+            plan.store_all(args, segment.to_main, segment.wanted)
         return plan
 
     async def _stored(self, at: int, layout: Layout) -> Bytes:

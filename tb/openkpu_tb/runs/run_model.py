@@ -22,12 +22,13 @@ from openkpu.kmodel import (
     loads_kmodel,
     walk,
 )
+from openkpu.kmodel.residence.map_plan import segment_parts
 from openkpu.layer.layout import map_bytes
 from openkpu.prediction.roofline import layer_cycles
 from openkpu.prediction.spare import rows_of_programs
 from openkpu_tb.core.registers import COUNTERS
 from openkpu_tb.device.device import Device, DeviceError, DeviceTimeout
-from openkpu_tb.device.driver import Driver, segment_parts
+from openkpu_tb.device.driver import Driver
 from openkpu_tb.device.events import Say, counts
 from openkpu_tb.runs.requests import ModelRequest
 from openkpu_tb.runs.run_network import watch_layers
@@ -112,7 +113,11 @@ class ModelRun:
         if not len(maps) == len(records) == len(steps):
             raise DeviceTimeout(f"{len(maps)} layers finished instead of {len(steps)}")
         # the start of a task list empties the counters
-        fresh = {part[0] for part in segment_parts(steps)} if self.request.via == "tasks" else set()
+        fresh = (
+            {part[0] for part in segment_parts(segment.to_main)}
+            if self.request.via == "tasks"
+            else set()
+        )
         outcomes = []
         for i, (step, (seen, unknown), row) in enumerate(zip(steps, maps, records, strict=True)):
             before = np.zeros_like(row) if i in fresh else self.before
