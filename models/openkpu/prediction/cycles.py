@@ -109,8 +109,8 @@ def predict_layers(
             end, steps = cycles_fp16.predict_fp16_layer(shape, front, begin)
             parts["array"], parts["bus"] = steps, end - begin - steps
         else:
-            line = load.line if load is not None and load.band else None
-            engine = Engine(shape, front, begin, whole, line)
+            bands = load if load is not None and load.band else None
+            engine = Engine(shape, front, begin, whole, bands)
             end = max(engine.run(), load.end + maps.LOADED - 1 if load is not None else 0)
             late = front.read_again(number, engine.reads, end - begin)
             end, engine.now = end + late, engine.now + late

@@ -8,12 +8,11 @@ starts in the cycle of run_start.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from openkpu.arithmetic.integers import ceil_div
 from openkpu.configs import TILE_LEAST
 from openkpu.layer.decoded import CHAN, DWROW, FC, TAPS
 from openkpu.prediction.cycles_front import Front
+from openkpu.prediction.cycles_maps import Coming
 from openkpu.prediction.cycles_pool import Whole
 from openkpu.prediction.cycles_shape import ENTRY, Shape, Stripe, late_reads
 
@@ -22,7 +21,8 @@ FILLED = 6  # from the walk's step of a word to the issue that uses it
 FREED = 10  # from the last use of an entry to the step that fills it again: nine columns behind
 NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in a cycle
 FC_WORK = 4  # fully connected: from the step of a word to its first nine bytes
-FC_WORDS = 2  # words that fc_flatten has requested and not finished
+FC_WORDS = 2  # words that fc_flatten has requested and not finished, a third if they are short
+FC_SHORT = 16  # bytes of such a word
 FC_LINES = 16  # lines over which the mean is formed
 FC_COLUMNS = 3  # elements that fc_serial, which deals words of eight bytes, writes in a cycle
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
@@ -36,14 +36,14 @@ PLACES_NARROW = 3  # there: stripes that a channel's part of the collector has
 GROUPS = 4  # groups that it has room for at least, where they do not need more than PLACES
 PLACES = 16  # stripes that a channel's part of the collector has
 
-Line = Callable[[int], int] | None  # cycle from which on a line is there
-
 
 class Engine:
     """One layer; ``run`` gives the cycle in which everything is written."""
 
-    def __init__(self, shape: Shape, front: Front, start: int, whole: Whole, line: Line) -> None:
-        """``line``: of a map that comes in bands."""
+    def __init__(
+        self, shape: Shape, front: Front, start: int, whole: Whole, load: Coming | None
+    ) -> None:
+        """``load``: a map that comes in bands."""
         self.shape, self.front, self.start = shape, front, start
         # cycles in which the array had no issue, by what it waited for first
         self.waits = {"input": 0, "bus": 0, "output": 0}
@@ -60,7 +60,7 @@ class Engine:
         self.costs: list[int] = []
         self.base = self.reads = 0
         self.ahead = {CHAN: 1, DWROW: shape.line_rows}.get(shape.mode, 0)  # entries, free as well
-        self.whole, self.line = whole, line
+        self.whole, self.load = whole, load
         self.late = 0  # cycles lost to lines that had not come
         # the way out: the collector has room for a few groups, or narrow for stripes of a channel;
         # the post lanes accept sums again
@@ -97,7 +97,7 @@ class Engine:
 
     def _stripe(self, stripe: Stripe) -> None:
         """The fill comes to the next stripe, whose lines may not have come."""
-        there = max(self.fill, self.line(stripe.last_y) if self.line else 0)
+        there = max(self.fill, self.load.line(stripe.last_y) if self.load else 0)
         self.late, self.fill = self.late + there - self.fill, there
 
     def _sweep(self, entry: int, count: int, weights: int, prow: int | None, steps: int = 1) -> int:
@@ -146,6 +146,8 @@ class Engine:
         else:
             self.last = max(there, self.last) + words
         self.released.append(self.last)
+        if self.load:
+            self.load.held(words, self.now)
         if channels:
             used = min(1, self.reads / (self.now - self.start))
             self.whole(self.last + DRAIN - 1, channels, used)
@@ -237,7 +239,7 @@ class Engine:
             for lines in self._lines(arg.image_dst_addr + odd):
                 for width in widths:
                     there, weights = self._entry(entry + lines - 1), front.row(row) + ROW_SEEN
-                    count = shape.row_sweep(slots, width)
+                    count = shape.lane_chunks(slots, width, 16 << shape.in_pitch)
                     last = self._sweep(there, count, weights, row)
                     entry += lines
                     ends = entry == self.base + len(self.costs)
@@ -270,7 +272,7 @@ class Engine:
         shape, front, n_z = self.shape, self.front, self.shape.config.n_z
         width, word = shape.arg.i_row_wid, shape.tile_word
         parts = [min(word, width - at) for at in range(0, width, word)] * FC_LINES
-        worked = (serial if word == TILE_LEAST else flattened)(parts)
+        worked = serial(parts) if word == TILE_LEAST else flattened(parts, word)
         entries = ceil_div(shape.on.steps, ENTRY)
         each = int(worked / FC_LINES * shape.arg.taps / width / entries)
         at = freed = 0  # words of the layer so far; rows of them that are free again
@@ -292,11 +294,11 @@ class Engine:
                 freed = done
 
 
-def flattened(parts: list[int]) -> int:
-    """Cycles of fc_flatten: a word is requested when the last but one is done."""
-    ends = [0] * FC_WORDS
+def flattened(parts: list[int], word: int) -> int:
+    """Cycles of fc_flatten: a word is requested when the last but one, or two, is done."""
+    ends = [0] * (ahead := FC_WORDS + int(word <= FC_SHORT))
     for part in parts:
-        ends.append(max(ends[-1], ends[-FC_WORDS] + FC_WORK) + ceil_div(part, NINE))
+        ends.append(max(ends[-1], ends[-ahead] + FC_WORK) + ceil_div(part, NINE))
     return ends[-1]
 
 

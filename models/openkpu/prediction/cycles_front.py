@@ -19,10 +19,11 @@ from openkpu.configs import Config
 from openkpu.layer.argument import LIST_BYTES, WORDS
 from openkpu.layer.decoded import CHAN, FC, TAPS
 from openkpu.layer.layout import ROW_BYTES
+from openkpu.prediction import DeadlockError
 from openkpu.prediction.cycles_shape import POOL, Shape
 
 QUEUE = 4  # registers that a layer walks through between decoder and array
-DECODER = 36  # cycles from a layer's last word to its descriptor, besides a step for each block
+DECODER = 34  # cycles from a layer's last word to its descriptor, besides a step for each block
 PUSH = 2  # cycles of a word that a host pushes: two accesses
 LIST_START = 2  # from the start to the request of the list
 LIST_AGAIN = 3  # ... from the last word of a list to the request of the next one
@@ -35,20 +36,7 @@ LOADED = 5  # from the last word of a layer's weights to the loader's being free
 TURNS = 0.5  # share of a map that comes in bands, while the first reads of its layer do
 REQUEST_GAP = 3  # cycles of the bus that a request costs besides its words
 KEPT_PIECE = 16  # bytes of kept weights that come in a cycle
-
-
 NONE = -1  # no layer
-
-
-class DeadlockError(RuntimeError):
-    """The model waits for something that nobody brings: a fault of the model."""
-
-
-def weights_stay(config: Config, layers: Sequence[Shape]) -> bool:
-    """A stream keeps the weights in their buffer (weight_keep): the rows of all layers fit."""
-    weights = sum(shape.weight_rows for shape in layers)
-    params = sum(shape.param_rows for shape in layers)
-    return weights <= config.wbuf_rows and params <= config.param_chans // config.n_z
 
 
 @dataclasses.dataclass
@@ -149,7 +137,10 @@ class Front:
         self.gap = REQUEST_GAP if tasks and config.look_ahead <= QUEUE else 0
         self.config, self.length, self.tasks = config, len(layers), tasks
         self.shapes = [*layers] * inferences
-        self.reuse = inferences > 1 and weights_stay(config, layers)
+        # a stream keeps the weights in their buffer (weight_keep) where the rows of all layers fit
+        params = sum(shape.param_rows for shape in layers) <= config.param_chans // config.n_z
+        weights = sum(shape.weight_rows for shape in layers) <= config.wbuf_rows
+        self.reuse = inferences > 1 and weights and params
         self.bus = Bus()
         self.rows: list[float] = []  # cycle in which each row of weights is there
         self.params: list[float] = []  # ... row of parameters

@@ -14,19 +14,24 @@ from openkpu.prediction.cycles_shape import ENTRY, Shape, late_reads
 
 LOADED = 3  # from the last piece of a map, or its first band, to the begin of the layer
 PATIENCE = 8  # cycles that a read of a map that leaves waits for the fill at most
+HELD = 0.25  # share of the writes of results that delay a map in bands
 SEEN = 3  # from the write that completes a channel, or the end of the work, to its first read
 BURST = 16  # words of a burst to storage, which begins when all of it is there
 ANSWER = 8  # ... and from its last word to the end of the layer, with beats of single bytes
 HOST_WORD = 8  # bytes of a word of the result FIFO
+HOST_PACE = 2.25  # cycles in which the host reads one: it looks at AI_STATUS once for sixteen
 HOST_ACCESS = 2  # cycles of an access of the AI RAM's window: it has a wait state
 RESULT_SEEN = 8  # from the end of the work to the first of them
 POLL = 129  # cycles between two looks of the host at AI_STATUS
 
 
-def parts(front: Front, width: int) -> list[int]:
-    """Words of the bus for each part of a line that lies in a word of the AI RAM."""
+def parts(front: Front, width: int, address: int = 0) -> list[float]:
+    """Words of the bus for each part of a line that lies in a word of the AI RAM: it begins with
+    one, or, narrow, where it lies in storage, in the mean of all lines of a map."""
     word, bus = min(front.config.path_bytes, ENTRY), front.config.bus_bytes
-    return [ceil_div(min(word, width - at), bus) for at in range(0, width, word)]
+    begins = [address + n * width for n in range(bus)] if late_reads(front.config) else [0]
+    sizes = [(at, min(word, width - at)) for at in range(0, width, word)]
+    return [sum(ceil_div((b + at) % bus + n, bus) for b in begins) / len(begins) for at, n in sizes]
 
 
 class Coming:
@@ -35,7 +40,7 @@ class Coming:
     def __init__(self, front: Front, shape: Shape, at: int, number: int) -> None:
         """``at``: cycle of the request; ``number`` of the layer in its run."""
         layout, words = shape.arg.in_layout, map_bytes(shape.arg.in_shape) / front.config.bus_bytes
-        line = sum(parts(front, layout.width))
+        line = sum(parts(front, layout.width, shape.arg.map_load_addr))
         self.band, self.height = shape.band, layout.height
         at += ISSUE
         if self.band:
@@ -55,6 +60,11 @@ class Coming:
     def end(self) -> int:
         """Cycle in which the last word was written, with the turns so far."""
         return int(self.load.end) + ARRIVES - 1
+
+    def held(self, writes: int, at: int) -> None:
+        """So many results have been written up to a cycle, before the map."""
+        lost = HELD * writes if at < self.load.end else 0
+        self.load.end, self.load.lost = self.load.end + lost, self.load.lost + lost
 
     def line(self, number: int) -> int:
         """Cycle in which the band with a line was written."""
@@ -83,7 +93,7 @@ class Leaving:
             # some reads are on their way; a piece of a map of words needs a read of each plane
             least = max(planes, 1.5 if word == ENTRY else 1)
             self.cycles = max(layout.height * sum(max(part, least) for part in line), self.words)
-            self.reads = layout.height * len(line)
+            self.reads = layout.height * len(line) * planes
         # from the write that completes a channel to its first word on the bus
         self.first = SEEN + STORE_ISSUE + late
         self.ready: deque[int] = deque()  # cycle from which on each channel may be read
@@ -118,9 +128,9 @@ def to_host(front: Front, arg: LayerArg, end: int) -> tuple[int, int]:
     """(cycle in which the last word is in the result FIFO, ... the host has read it, half a POLL
     behind in the mean)."""
     words, leaving = ceil_div(map_bytes(arg.out_shape), HOST_WORD), Leaving(front, arg)
-    pace = leaving.cycles * leaving.channels / words
-    first = end + RESULT_SEEN + leaving.first - SEEN - STORE_ISSUE
-    return int(first + pace * words), int(first + max(pace, HOST_ACCESS) * words) + POLL // 2
+    cycles = max(leaving.cycles * leaving.channels, HOST_PACE * words)
+    last = int(end + RESULT_SEEN + leaving.first - SEEN - STORE_ISSUE + cycles)
+    return last, last + POLL // 2
 
 
 def host_moves(layout: Layout, late: int = 0) -> int:

@@ -27,8 +27,8 @@ from openkpu.layer.decoded import (
 
 POOL = 4  # the mode of a pooling task, besides those of the array
 ENTRY = 64  # bytes of a bank of a tile entry, and of a row of the AI RAM
-LATE_PICK = 6  # a pool that picks the second pixel of a line
 LEAST_PITCH = 16  # bytes of a line in the AI RAM at least, and of a slot of a stripe
+LATE_PICK = 6  # a pool that picks the second pixel of a line
 FEW_LANES = 16  # fewer have the narrow circuits for maps
 FEWEST_LANES = 8  # ... for results, too
 NARROW_WORD = 4  # bytes that those move at a time
@@ -145,14 +145,10 @@ class Shape:
         """Issues over the pixels of a stripe."""
         if not self.arg.depthwise:
             return stripe.lines * ceil_div(stripe.width, self.config.n_y)
-        return self._lane_chunks(stripe.lines, stripe.width, 1 << self.on.swl)
+        return self.lane_chunks(stripe.lines, stripe.width, 1 << self.on.swl)
 
-    def row_sweep(self, slots: int, width: int) -> int:
-        """Issues of a row of a depthwise layer without a pool: channels in it, pixels of each."""
-        return self._lane_chunks(slots, width, 16 << self.in_pitch)
-
-    def _lane_chunks(self, slots: int, width: int, slot: int) -> int:
-        """Chunks of a depthwise sweep: whole slots, or parts of one."""
+    def lane_chunks(self, slots: int, width: int, slot: int) -> int:
+        """Issues of a depthwise sweep: whole slots of so many bytes, or parts of one."""
         chunk = min(self.config.lanes, self.tile_word)
         return ceil_div(slots * slot, chunk) if chunk >= slot else slots * ceil_div(width, chunk)
 

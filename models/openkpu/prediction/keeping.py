@@ -14,8 +14,9 @@ from openkpu.configs import Config
 from openkpu.layer.layout import AI_RAM_ROWS
 from openkpu.network.kept import free_rows, kept_rows, size
 from openkpu.network.network import Network
+from openkpu.prediction import DeadlockError
 from openkpu.prediction.cycles import LayerCycles
-from openkpu.prediction.cycles_front import DeadlockError, weights_stay
+from openkpu.prediction.cycles_front import Front
 from openkpu.prediction.cycles_model import predict_network
 from openkpu.prediction.cycles_shape import Shape
 
@@ -68,7 +69,8 @@ def choose_kept(network: Network, config: Config, ram_rows: int) -> dict[int, in
     pooling tasks to put them in place, or where the prediction sees no gain.
     """
     shapes = [Shape(config, arg, network.eight_bit) for arg in network.layers]
-    if not (config.keep_weights and config.pool_lanes) or weights_stay(config, shapes):
+    stay = Front(config, shapes, inferences=2).reuse
+    if not (config.keep_weights and config.pool_lanes) or stay:
         return {}
     layers = _predicted(dataclasses.replace(network, kept={}), config)
     waits = {i: layers[i].parts["bus"] if layers else 0 for i in range(len(shapes))}

@@ -19,6 +19,7 @@ from openkpu.export import source, texts
 from openkpu.export.image import NOWHERE, ExportError, config_word, image
 from openkpu.generators.generate_products import random_product
 from openkpu.network.network import Network
+from openkpu_tools.command import UsageError
 from openkpu_tools.commands.compiled import compile as compile_command
 from openkpu_tools.commands.compiled import export
 from openkpu_tools.foreign import train_networks
@@ -91,6 +92,19 @@ void _start(void);
 int data = 3, bss[4];
 void _start(void) { data = (int)net_image[bss[1]]; }
 """
+
+
+@pytest.mark.parametrize("suffix", texts.SUFFIXES)
+def test_files_of_others_stay(suffix: str, tmp_path: Path) -> None:
+    """A second export replaces the first one; files that it did not write are left alone."""
+    theirs = tmp_path / f"net{suffix}"
+    theirs.write_bytes(b"int answer = 42;\n")
+    with pytest.raises(UsageError, match=rf"net{suffix}: exists, and no `openkpu export` wrote it"):
+        run(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [theirs.name]
+    assert theirs.read_bytes() == b"int answer = 42;\n"
+    theirs.write_bytes(b"")
+    assert run(tmp_path) == run(tmp_path, "--images", "2") == 0
 
 
 @pytest.mark.parametrize("base", [0x80000000, 0x90000008, 0xA0000010])

@@ -16,6 +16,7 @@ from openkpu_tools import registry
 from openkpu_tools.command import UsageError, check_outputs, option, writing
 
 BASE = 0x8000_0000
+MARK_WITHIN = 1024  # bytes in which a written file says by what
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -35,7 +36,22 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         raise UsageError(f"{named}: {why}, expected another name by {option('output')}")
     args.paths = {s: args.output.parent / f"{args.name}{s}" for s in texts.SUFFIXES}
     check_outputs(list(args.paths.values()), [args.model])
+    foreign = [path for path in args.paths.values() if not _ours(path, args.paths[".h"])]
+    if foreign:
+        raise UsageError(
+            f"{foreign[0]}: exists, and no `openkpu export` wrote it; expected another name by"
+            f" {option('output')}"
+        )
     return args
+
+
+def _ours(path: Path, header: Path) -> bool:
+    """Whether a file may be written: it is empty or new, or of an earlier export. Files that have
+    no comments are those of the ``header`` beside them."""
+    if not path.exists() or not path.stat().st_size:
+        return True
+    text = path if path.suffix in (".c", ".h", ".ld") else header
+    return text.is_file() and texts.MADE.encode() in text.read_bytes()[:MARK_WITHIN]
 
 
 def exported(args: argparse.Namespace) -> Image:
