@@ -23,7 +23,7 @@ NINE = 9  # channels of an entry of a 1x1 layer, bytes that fc_flatten deals in 
 FC_WORK = 4  # fully connected: from the step of a word to its first nine bytes
 FC_WORDS = 2  # words that fc_flatten has requested and not finished, a third if they are short
 FC_SHORT = 16  # bytes of such a word
-FC_LINES = 16  # lines over which the mean is formed
+FC_LINES = 64  # lines over which the mean is formed
 FC_COLUMNS = 3  # elements that fc_serial, which deals words of eight bytes, writes in a cycle
 ROW_SEEN = 2  # from the last word of a row of weights to the issue that uses it
 ROW_FREED = 12  # from the last use of a row of weights to the word that may take its place
@@ -282,7 +282,8 @@ class Engine:
             for entry in range(entries):
                 count = min(ENTRY, shape.on.steps - entry * ENTRY)
                 ends, at = entry == entries - 1, at + count
-                weights = front.row((at - 1) // n_z) + ROW_SEEN
+                # the last row comes when the others are used
+                weights = front.row((at - 1) // n_z) + ROW_SEEN - max(0, count - 1 - (at - 1) % n_z)
                 there = self._entry(self.base + entry)
                 self._sweep(there, count - int(ends), weights, None)
                 if ends:
