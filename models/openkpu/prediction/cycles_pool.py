@@ -29,7 +29,7 @@ def piece_columns(lanes: int) -> int:
 
 
 def picks(arg: LayerArg, lanes: int) -> list[int]:
-    """Cycles of ``lanes`` windows for those that end in each piece of a line."""
+    """Windows that end in each piece of a line, in cycles of ``lanes`` of them."""
     size = piece_columns(lanes)
     if arg.pool_all:
         return [1] * ceil_div(arg.i_row_wid, size)
