@@ -325,7 +325,10 @@ static void moved(struct bench *b) {
   CHECK(!memcmp(hw_memory(b->hw, to), b->maps.data, size_of(place(b, 1))));
   CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words_of(b, 0), 1, b->net.input, to + 2, LIMIT), OPENKPU_MISALIGNED);
   CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words, 1, HW_BASE - 8, to, LIMIT), OPENKPU_NO_ROOM);
-  CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words, 1, b->net.input, HW_BASE + HW_MEMORY - 4, LIMIT), OPENKPU_NO_ROOM);
+  uint32_t end = HW_BASE + HW_MEMORY - (size_of(place(b, 1)) - 1) / 16 * 16; /* the first place without room */
+  CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words, 1, b->net.input, end, LIMIT), OPENKPU_NO_ROOM);
+  CHECK_CODE(&b->dev, openkpu_layer_moved(&b->dev, words, 1, b->net.input, end - 16, LIMIT), OPENKPU_OK);
+  CHECK(!memcmp(hw_memory(b->hw, end - 16), b->maps.data, size_of(place(b, 1))));
   CHECK_CODE(&b->dev, openkpu_layer(&b->dev, words_of(b, 0), 1, LIMIT), OPENKPU_OK);
 }
 

@@ -95,6 +95,8 @@ def _without(node: Any, *names: str) -> None:
 
 def _affine(net: Net, node: Any) -> Affine | None:
     """What a node is, where it is one of these."""
+    if node.name in net.head:
+        return None
     if node.op_type == "BatchNormalization":
         parts = [net.constant(node, i) for i in range(1, 5)]
         if node.input[0] not in net.shapes or any(p is None for p in parts) or node.output[1:]:

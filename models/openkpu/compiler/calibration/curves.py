@@ -103,6 +103,33 @@ def _of(net: Net, name: str, roots: dict[str, str]) -> str | None:
     return roots.get(name, name if name in net.floats else None)
 
 
+def float_head(net: Net) -> set[str]:
+    """Names of nodes that scale the numbers of a vector at an input, each by its own constants.
+
+    One scale for numbers of different units would leave the small ones no bytes: the processor
+    computes these in float, and what comes out is quantised.
+    """
+    found: set[str] = set()
+    for value in net.inputs:
+        name = value.name
+        while len(net.shapes.get(name, ())) == 2 and name not in net.outputs:
+            readers = net.readers(name)
+            if len(readers) != 1 or not _scales_each(net, readers[0], name):
+                break
+            found.add(readers[0].name)
+            name = readers[0].output[0]
+    return found
+
+
+def _scales_each(net: Net, node: Any, x: str) -> bool:
+    """A sum, difference, product or quotient with a number for each element."""
+    if node.op_type not in ("Add", "Sub", "Mul", "Div") or len(node.input) != 2:
+        return False
+    data = net.constants.get(node.input[1 - list(node.input).index(x)])
+    first = node.input[0] == x or node.op_type in ("Add", "Mul")
+    return data is not None and first and data.size == net.shapes[x][-1] > 1
+
+
 def float_tail(net: Net, ranges: Any) -> set[str]:
     """Names of nodes at the end that stay float."""
     with net.fixed():

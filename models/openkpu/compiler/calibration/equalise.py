@@ -22,6 +22,7 @@ from openkpu.compiler.data import Values
 # every channel would fill the range, and inputs beyond the samples be cut off in each of them
 JOINED, APART = 0.25, 0.5
 MOST = 64.0  # a factor, and one by it
+FEW = 0.125  # of the widest range of an input's numbers: most of them would lose three bits
 PASSED = frozenset(("LeakyRelu", "MaxPool", "Relu"))  # f(a x) = a f(x) for a above 0
 
 
@@ -47,6 +48,46 @@ def equalise(net: Net, peaks: dict[str, npt.NDArray]) -> list[str]:
         _multiply(net, second, factors, whole)
         found.append(name)
     return found
+
+
+def scale_inputs(net: Net, peaks: dict[str, npt.NDArray]) -> None:
+    """Numbers of a vector at an input, most of them far below the widest range: the processor
+    divides each by a power of two, which the weights of the products that read it have instead."""
+    from onnx import helper
+
+    for name in [value.name for value in net.inputs]:
+        readers = net.readers(name)
+        while len(readers) == 1 and readers[0].name in net.head:
+            name = readers[0].output[0]
+            readers = net.readers(name)
+        if name in net.outputs or not all(_product_of(net, n, name) for n in readers):
+            continue
+        each = peaks.get(name, np.zeros(0))
+        if not each.any():
+            continue
+        known = np.where(each > 0, each, each.max())
+        if np.median(known) > FEW * known.max():  # as those of a picture are
+            continue
+        factors = 2.0 ** (np.ceil(np.log2(known)) - np.ceil(np.log2(known.max())))
+        scaled, label = f"{name}/scaled", f"{name}.scaled"
+        for node in readers:
+            weights = net.constants[node.input[1]]
+            spread = (1, -1) if attribute(node, "transB", 0) else (-1, 1)
+            node.input[0] = scaled
+            node.input[1] = net.put(f"{node.name}.of_scaled", weights * factors.reshape(spread))
+        made = helper.make_node("Div", [name, net.put(label, factors)], [scaled], label)
+        net.nodes.insert(min(net.nodes.index(n) for n in readers), made)
+        net.shapes[scaled] = net.shapes[name]
+        net.floats.add(scaled)
+        net.head.add(label)
+
+
+def _product_of(net: Net, node: Any, x: str) -> bool:
+    """A product of a vector and constants."""
+    if node.op_type not in ("Gemm", "MatMul") or attribute(node, "transA", 0):
+        return False
+    weights = net.constants.get(node.input[1], np.zeros(0))
+    return node.input[0] == x and (len(net.shapes.get(x, ())), weights.ndim) == (2, 2)
 
 
 def peaks_of(runs: Iterable[Values]) -> dict[str, npt.NDArray]:

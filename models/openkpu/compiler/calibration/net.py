@@ -39,6 +39,7 @@ class Net:
                 self.floats.add(value.name)
         # scores that a mask puts far below others: the tensor in front of it, and the mask
         self.masked: dict[str, tuple[str, str]] = {}
+        self.head: set[str] = set()  # nodes at inputs that stay float (``curves.float_head``)
         # (nodes by what they read, by what they write) while ``fixed``
         self._index: tuple[dict[str, list[Any]], dict[str, Any]] | None = None
         self._name()

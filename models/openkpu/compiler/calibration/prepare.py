@@ -84,6 +84,7 @@ def prepared(
     except CompileError as error:
         raise error.within(name) from None
     _check_finite(net, name)
+    net.head = curves.float_head(net)
     affine.fold(net)
     sound.check_net(net, name)
     made = {tensor for node in net.nodes for tensor in node.output}
@@ -97,6 +98,7 @@ def prepared(
             del node.input[2:]  # zeros are the input's own zero point, not a constant with a scale
     curves.rooted(net)
     made = Net(net.done())
+    made.head = net.head
     made.masked = {k: v for k, v in net.masked.items() if v[1] in made.constants}
     return made
 

@@ -74,18 +74,21 @@ def ranged_net(net: Net, samples: Sequence[Feeds], method: str, name: str) -> Ra
     import onnx
 
     runner = FloatRunner(net, net.floats, name)
-    within = curves.inside(net)
+    within = {n: root for n, root in curves.inside(net).items() if n not in net.head}
     with net.fixed():
         hidden = (t for n in net.nodes if n.name in within for t in n.output)
         inner = {tensor for tensor in hidden if _hidden(net, tensor, within)}
     runs = (_finite(runner.run(feeds), at, name, inner) for at, feeds in enumerate(samples, 1))
-    equalise.equalise(net, equalise.peaks_of(runs))
+    peaks = equalise.peaks_of(runs)
+    equalise.scale_inputs(net, peaks)
+    equalise.equalise(net, peaks)
     with tempfile.TemporaryDirectory() as place, _quiet(), _refused(name):
         onnx.save_model(net.done(), Path(place) / "float.onnx")
         ranges = _ranges(Path(place), _kinds(net), samples, method)
     scales.limit_masks(net, ranges)
     tail = curves.float_tail(net, ranges)
     inner |= {t for n in net.nodes if n.name in tail for t in n.output}
+    inner |= {t for n in net.nodes if n.name in net.head for t in n.input}
     for tensor in inner & set(ranges.data):
         del ranges.data[tensor]  # stays float
     return Ranged(net, within, ranges, method, name, tail)
@@ -116,7 +119,7 @@ def quantised_ranges(found: Ranged, wide: Collection[str] = ()) -> bytes:
                 per_channel=True,
                 activation_type=quantization.QuantType.QInt8,
                 weight_type=quantization.QuantType.QInt8,
-                nodes_to_exclude=sorted({*within, *found.tail}),
+                nodes_to_exclude=sorted({*within, *found.tail, *net.head}),
                 calibrate_method=getattr(quantization.CalibrationMethod, KINDS[found.method]),
                 extra_options=extra,
                 calibration_cache_path=str(folder / "ranges.json"),

@@ -22,6 +22,7 @@ from openkpu.compiler.form.graph import (
     INTEGERS,
     LAYOUTS,
     MOVES,
+    OF_FLOATS,
     OF_TWO,
     POOLS,
     QUANTISED,
@@ -300,6 +301,8 @@ def _host(node: Host, inputs: list[Tensor], output: Tensor) -> str | None:
         return f"{x.dtype} to {output.dtype}, expected int32 or int64 to another or float32"
     if node.how in OF_TWO:
         return rarer_rules.check_two(inputs, output)
+    if node.how in OF_FLOATS:
+        return rarer_rules.check_floats(node, x, output)
     if node.how == "linear":
         return rarer_rules.check_linear(node, x, output)
     if node.how in ALONG and not 0 <= node.axis < len(x.shape):

@@ -57,11 +57,12 @@ MOVES = ("reshape", "transpose", "concat", "slice", "pad", "take")
 # dequantize, table; cast: an integer in another type; layernorm (axis, epsilon, gain, offset);
 # l2norm: divided by the length of the vectors along axis, at least epsilon; linear: lines and
 # columns between those of a map (lines, columns); of two tensors sqdiff, the square of their
-# difference, and quotient
+# difference, and quotient; of floats and a constant plus, minus, times, over: float32 as it is
 OF_TWO = ("sqdiff", "quotient")
+OF_FLOATS = ("plus", "minus", "times", "over")
 HOSTS = (
     *("softmax", "logsoftmax", "argmax", "argmin", "quantize", "dequantize", "table", "cast"),
-    *("layernorm", "l2norm", "linear", *OF_TWO),
+    *("layernorm", "l2norm", "linear", *OF_TWO, *OF_FLOATS),
 )
 ALONG = ("softmax", "logsoftmax", "argmax", "argmin", "layernorm", "l2norm")  # those with an axis
 
@@ -286,7 +287,8 @@ class Host(Node):
     last: bool = False  # argmax: of equal ones the last
     table: npt.NDArray | None = None  # of "table", as Table has it; 256 float32 where they come out
     epsilon: float = 0.0  # of layernorm and l2norm
-    gain: npt.NDArray[np.float64] | None = None  # of layernorm: shapes that go with the last axes
+    # of layernorm: shapes that go with the last axes; the constant of plus, minus, times, over
+    gain: npt.NDArray[np.float64] | None = None
     offset: npt.NDArray[np.float64] | None = None
     lines: npt.NDArray[np.float64] | None = None  # of linear: (oh, H), the share of each line
     columns: npt.NDArray[np.float64] | None = None  # (ow, W)

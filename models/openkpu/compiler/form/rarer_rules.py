@@ -15,7 +15,7 @@ import numpy.typing as npt
 from openkpu.compiler.form import between
 from openkpu.compiler.form import rounding as two
 from openkpu.compiler.form.exact import scaled_once
-from openkpu.compiler.form.graph import Host, Move, Node, Tensor
+from openkpu.compiler.form.graph import OF_FLOATS, Host, Move, Node, Tensor
 from openkpu.compiler.form.rarer import Deconv, Prelu, Product
 
 Array = npt.NDArray
@@ -144,7 +144,16 @@ def of_two(node: Host, inputs: list[Tensor], x: list[Array]) -> Array:
         return np.nan_to_num(one / other, posinf=np.inf, neginf=-np.inf)
 
 
+def of_floats(node: Host, real: Array) -> Array:
+    """Floats and a constant, element by element, rounded to float32 as every runtime does."""
+    rules = {"plus": np.add, "minus": np.subtract, "times": np.multiply, "over": np.divide}
+    x, other = real.astype(np.float32), np.asarray(node.gain, np.float32)
+    with np.errstate(all="ignore"):
+        return rules[node.how](x, other).astype(np.float64)
+
+
 REALS: dict[str, Callable[[Host, Array], Array]] = {
+    **dict.fromkeys(OF_FLOATS, of_floats),
     "softmax": softmax,
     "logsoftmax": logsoftmax,
     "l2norm": l2norm,
@@ -154,6 +163,19 @@ REALS: dict[str, Callable[[Host, Array], Array]] = {
 
 
 # ------------------------------------------------------------------------------ the check
+def check_floats(node: Host, x: Tensor, y: Tensor) -> str | None:
+    """What is wrong with a Host of floats and a constant."""
+    if (x.dtype, y.dtype) != ("float32", "float32"):
+        return f"{x.dtype} to {y.dtype}, expected float32 to float32"
+    if node.gain is None or node.gain.dtype.kind != "f" or not np.isfinite(node.gain).all():
+        return "gain: expected finite floats"
+    try:
+        same = np.broadcast_shapes(x.shape, node.gain.shape) == x.shape == y.shape
+    except ValueError:
+        same = False
+    return None if same else f"{x.shape} and {node.gain.shape} to {y.shape}"
+
+
 def check_two(inputs: list[Tensor], y: Tensor) -> str | None:
     """What is wrong with a Host of two tensors."""
     for tensor in (*inputs, y):

@@ -34,6 +34,7 @@ from openkpu.compiler.onnx.values import (
     Weights,
 )
 
+FLOAT_HOSTS = {"add": "plus", "sub": "minus", "mul": "times", "div": "over"}
 MOST_WEIGHT = 127  # of a layer that is one number for each channel: its bias has fine steps
 
 
@@ -70,6 +71,8 @@ def binary(how: str) -> Handler:
         if len(node.inputs) == 1 and how in ("max", "min", "add"):
             r.put(node, r.value(node, 0))
             return
+        if _of_floats(r, node, how):
+            return
         if len(node.inputs) != 2:
             if how not in ("max", "min"):
                 raise r.refuse(f"{len(node.inputs)} inputs, expected two")
@@ -102,6 +105,28 @@ def binary(how: str) -> Handler:
             _elementwise(r, node, how)
 
     return handler
+
+
+def _of_floats(r: OnnxReader, node: RawNode, how: str) -> bool:
+    """Floats of an input and a constant, in front of QuantizeLinear: on the processor."""
+    values = [r.value(node, at) for at in range(len(node.inputs))]
+    if how not in FLOAT_HOSTS or len(values) != 2:
+        return False
+    x = next((v for v in values if isinstance(v, Bytes) and v.tensor.dtype == "float32"), None)
+    other = next((v for v in values if isinstance(v, Const)), None)
+    if x is None or other is None or (how in ("sub", "div") and values[0] is not x):
+        return False
+    data = other.data.astype(np.float64)
+    try:
+        same = np.broadcast_shapes(x.shape, data.shape) == x.shape
+    except ValueError:
+        same = False
+    if not same or other.data.dtype.kind != "f" or not np.isfinite(data).all():
+        return False
+    y = r.tensor(node.outputs[0], "float32", x.shape)
+    r.emit(Host, [x.tensor], y, how=FLOAT_HOSTS[how], gain=data)
+    r.put(node, Bytes(y))
+    return True
 
 
 def _quotient(r: OnnxReader, node: RawNode) -> None:
