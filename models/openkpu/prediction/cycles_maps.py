@@ -93,7 +93,7 @@ class Leaving:
             # some reads are on their way; a piece of a map of words needs a read of each plane
             least = max(planes, 1.5 if word == ENTRY else 1)
             self.cycles = max(layout.height * sum(max(part, least) for part in line), self.words)
-            self.reads = layout.height * len(line) * planes
+            self.reads = layout.height * len(line)
         # from the write that completes a channel to its first word on the bus
         self.first = SEEN + STORE_ISSUE + late
         self.ready: deque[int] = deque()  # cycle from which on each channel may be read
