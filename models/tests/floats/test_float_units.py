@@ -75,6 +75,17 @@ def test_scaled_by_the_model(nodes: list[tuple[str, list[str], str]], hows: list
     assert agree.faults(graph, build.build_program(graph, SMALL), many[3]) == []
 
 
+def test_a_constant_that_others_read() -> None:
+    """It stays float for the first node, though another one reads bytes of it."""
+    nodes = [("Sub", ["x", "c"], "a"), ("Div", ["a", "s"], "b"), ("Relu", ["b"], "r")]
+    nodes += [("Add", ["r", "c"], "z")]
+    data, many = model(nodes, {"c": 0.5 * UNITS, "s": UNITS}), samples(UNITS)
+    graph, found = hosted(data, many)
+    assert found[:3] == ["minus", "over", "quantize"]
+    gains = [n.gain for n in graph.nodes if isinstance(n, Host) and n.how == "minus"]
+    assert gains[0] is not None and (gains[0] == (0.5 * UNITS).astype(np.float32)).all()
+
+
 def test_scaled_by_the_compiler() -> None:
     """A product of the raw numbers: each is divided by a power of two, which its weights have."""
     data, many = model([], {}), samples(UNITS)

@@ -117,8 +117,15 @@ def float_head(net: Net) -> set[str]:
             if len(readers) != 1 or not _scales_each(net, readers[0], name):
                 break
             found.add(readers[0].name)
+            _own_constant(net, readers[0], name)
             name = readers[0].output[0]
     return found
+
+
+def _own_constant(net: Net, node: Any, x: str) -> None:
+    """What another node reads as well would become bytes for it."""
+    at = 1 - list(node.input).index(x)
+    node.input[at] = net.put(f"{node.name}.own", net.constants[node.input[at]])
 
 
 def _scales_each(net: Net, node: Any, x: str) -> bool:

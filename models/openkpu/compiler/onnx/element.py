@@ -113,18 +113,18 @@ def _of_floats(r: OnnxReader, node: RawNode, how: str) -> bool:
     if how not in FLOAT_HOSTS or len(values) != 2:
         return False
     x = next((v for v in values if isinstance(v, Bytes) and v.tensor.dtype == "float32"), None)
-    other = next((v for v in values if isinstance(v, Const)), None)
-    if x is None or other is None or (how in ("sub", "div") and values[0] is not x):
+    other = next((v for v in values if isinstance(v, (Const, Weights))), None)
+    data = None if other is None else reals(other)
+    if x is None or data is None or (how in ("sub", "div") and values[0] is not x):
         return False
-    data = other.data.astype(np.float64)
     try:
         same = np.broadcast_shapes(x.shape, data.shape) == x.shape
     except ValueError:
         same = False
-    if not same or other.data.dtype.kind != "f" or not np.isfinite(data).all():
+    if not same or not np.isfinite(data).all():
         return False
     y = r.tensor(node.outputs[0], "float32", x.shape)
-    r.emit(Host, [x.tensor], y, how=FLOAT_HOSTS[how], gain=data)
+    r.emit(Host, [x.tensor], y, how=FLOAT_HOSTS[how], gain=np.float32(data).astype(np.float64))
     r.put(node, Bytes(y))
     return True
 
