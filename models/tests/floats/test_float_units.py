@@ -75,6 +75,14 @@ def test_scaled_by_the_model(nodes: list[tuple[str, list[str], str]], hows: list
     assert agree.faults(graph, build.build_program(graph, SMALL), many[3]) == []
 
 
+@pytest.mark.parametrize("function", ["Relu", "Sigmoid", "HardSwish", "Identity", "Softmax"])
+def test_a_function_of_what_is_scaled(function: str) -> None:
+    nodes = [("Sub", ["x", "c"], "a"), ("Div", ["a", "s"], "b"), (function, ["b"], "r")]
+    data, many = model(nodes, {"c": 0.5 * UNITS, "s": UNITS}), samples(UNITS)
+    assert hosted(data, many)[1][:3] == ["minus", "over", "quantize"]
+    check_spelled(prepare.prepared(data, "net"), data, many)
+
+
 def test_a_constant_that_others_read() -> None:
     """It stays float for the first node, though another one reads bytes of it."""
     nodes = [("Sub", ["x", "c"], "a"), ("Div", ["a", "s"], "b"), ("Relu", ["b"], "r")]

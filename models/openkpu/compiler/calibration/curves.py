@@ -59,9 +59,9 @@ def rooted(net: Net) -> None:
     from onnx import helper
 
     found = inside(net)
-    floats = [n.output[0] for n in net.nodes if n.op_type in FLOAT_RESULTS]
+    floats = [n.output[0] for n in net.nodes if n.op_type in FLOAT_RESULTS or n.name in net.head]
     for name in (*(value.name for value in net.inputs), *floats):
-        readers = [n for n in net.readers(name) if n.name in found]
+        readers = [n for n in net.readers(name) if n.name in found and n.name not in net.head]
         if not readers:
             continue
         copy = f"{name}/identity"
@@ -79,7 +79,8 @@ def _root(net: Net, node: Any, roots: dict[str, str]) -> str | None:
         x = node.input[0]
         # alone behind a convolution it is that node's own clamp
         maker = net.maker(x)
-        own = net.alone(x) and maker is not None and maker.op_type not in HOSTED
+        hosted = maker is None or maker.op_type in HOSTED or maker.name in net.head
+        own = net.alone(x) and not hosted
         return roots.get(x, x) if x in roots or not own else None
     if node.op_type in UNARY:
         return _of(net, node.input[0], roots)
