@@ -135,7 +135,8 @@ def _scales_each(net: Net, node: Any, x: str) -> bool:
         return False
     data = net.constants.get(node.input[1 - list(node.input).index(x)])
     first = node.input[0] == x or node.op_type in ("Add", "Mul")
-    return data is not None and first and data.size == net.shapes[x][-1] > 1
+    last = net.shapes[x][-1]  # a column of constants would make rows of the vector
+    return data is not None and first and data.size == last > 1 and data.shape[-1] == last
 
 
 def float_tail(net: Net, ranges: Any) -> set[str]:

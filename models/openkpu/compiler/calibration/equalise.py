@@ -60,7 +60,8 @@ def scale_inputs(net: Net, peaks: dict[str, npt.NDArray]) -> None:
         while len(readers) == 1 and readers[0].name in net.head:
             name = readers[0].output[0]
             readers = net.readers(name)
-        if name in net.outputs or not all(_product_of(net, n, name) for n in readers):
+        products = bool(readers) and all(_product_of(net, n, name) for n in readers)
+        if name in net.outputs or not products:
             continue
         each = peaks.get(name, np.zeros(0))
         if not each.any():
