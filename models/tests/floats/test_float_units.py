@@ -120,6 +120,28 @@ def test_one_number_for_all_is_folded() -> None:
     assert "over" not in hosted(model(nodes, {"c": np.array([255.0])}), samples(np.ones(6)))[1]
 
 
+def test_an_input_that_nothing_reads() -> None:
+    """It has no weights to carry its scale, and changes nothing of the other input."""
+    data, many = model([], {}), samples(UNITS)
+    made = onnx.load_model_from_string(data)
+    made.graph.input.append(helper.make_tensor_value_info("spare", TensorProto.FLOAT, [1, 6]))
+    both = [{**v, "spare": 7 * v["x"]} for v in many]
+    (graph, found), (_, alone) = hosted(made.SerializeToString(), both), hosted(data, many)
+    assert found == alone and "over" in found
+    assert agree.faults(graph, build.build_program(graph, SMALL), both[3]) == []
+
+
+def test_a_column_of_constants_is_no_unit() -> None:
+    """It makes rows of the vector, each with another constant."""
+    column = np.linspace(-1, 1, 6)[:, None]
+    data, many = model([("Sub", ["x", "c"], "a")], {"c": column}), samples(np.ones(6))
+    made = onnx.load_model_from_string(data)
+    made.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 6
+    data = made.SerializeToString()
+    assert "minus" not in hosted(data, many)[1]
+    check_spelled(prepare.prepared(data, "net"), data, many)
+
+
 def test_float_nodes_of_a_quantised_model() -> None:
     """ONNX Runtime's numbers of a file whose first nodes were left out of the quantisation."""
     data, many = model([("Sub", ["x", "c"], "a")], {"c": 0.5 * UNITS}), samples(UNITS)
