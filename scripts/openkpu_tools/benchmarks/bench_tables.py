@@ -41,6 +41,8 @@ QUANTISED = {
 }
 # configuration whose clock is known: columns of its cycles and of its inferences a second
 RATES = {"k210": (1, 3), "nano_fpga": (5, 6)}
+SMALL = ("nano", "compact")
+SMALL_GOALS = (90, 95)  # percent of the roofline, or of the bound LEAST
 TARGETS = {
     "3x3": "conv3x3_64_64_64x64",
     "1x1": "conv1x1_64_64_64x64",
@@ -283,6 +285,21 @@ def predicted(found: Found) -> list[str]:
     return lines
 
 
+def small_arrays(found: Found) -> list[str]:
+    """Models on the smallest arrays beside their target: of the roofline, of the bound."""
+    lines = [f"| | {' | '.join(f'`{name}`' for name in SMALL)} |", "|---" * (1 + len(SMALL)) + "|"]
+    by_source: dict[str, list[str]] = {}
+    for name, run in found.items():
+        group, source, config, _ = _parts(name)
+        if group == "predicted" and config in SMALL:
+            cycles, roofline = run[END_TO_END][:2]
+            shares = 100 * roofline / cycles, 100 * run[bench_goals.LEAST][0] / cycles
+            missed = all(share < goal for share, goal in zip(shares, SMALL_GOALS, strict=True))
+            cell = f"{shares[0]:.1f} %, {shares[1]:.1f} % of least{': missed' * missed}"
+            by_source.setdefault(source, []).append(cell)
+    return lines + [f"| {source} | {' | '.join(cells)} |" for source, cells in by_source.items()]
+
+
 TABLES = {
     "goals": bench_goals.goals_table,
     "rows": rows,
@@ -292,6 +309,7 @@ TABLES = {
     "streams": streams_table,
     "quantised": quantised_table,
     "predicted": predicted,
+    "small": small_arrays,
 }
 
 

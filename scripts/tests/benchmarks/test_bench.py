@@ -186,6 +186,19 @@ def test_predicted_cycles_of_the_page(source: str, tmp_path: Path) -> None:
         assert found is not None
         cycles, least = found[bench_goals.END_TO_END]
         assert row[1 + names.index(name)] == f"{cycles:,} ({100 * least / cycles:.0f} %)"
+        if name in bench_tables.SMALL:
+            small = bench_tables.small_arrays({f"predicted: {source}, {name}, 32 bits": found})
+            cell = cells_of(small[-1])[1]
+            rows = map(cells_of, marked.part(bench_tables.PAGE, "bench-small").splitlines())
+            assert [r[1 + bench_tables.SMALL.index(name)] for r in rows if r[0] == source] == [cell]
+
+
+def test_targets_of_small_arrays() -> None:
+    """Either share is enough; a percent less of both is not."""
+    for roofline, least, missed in ((90, 90, False), (89, 95, False), (89, 94, True)):
+        found = {"end to end": [100, roofline], "least": [least, roofline]}
+        line = bench_tables.small_arrays({"predicted: m, nano, 32 bits": found})[-1]
+        assert line.endswith(": missed |") == missed
 
 
 def test_targets_are_of_runs(tmp_path: Path) -> None:
