@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openkpu.compiler.errors import CompileError, check_ends, ends_before
+from openkpu.compiler.onnx import classical
 from openkpu.terminal import printable
 from openkpu.words import option
 
@@ -25,7 +26,6 @@ OPSETS = (7, 25)  # of ONNX's own domain; quantisation begins with 10
 RESIZES = ("Resize", "Upsample")
 READ = 11  # the first one that the handlers were written for; the package converts to it
 DOMAINS = ("", "ai.onnx", "com.microsoft")
-SCALERS = "ai.onnx.ml"
 CONTROL = ("If", "Loop", "Scan", "SequenceMap")
 # the input that must be a constant; of QLinearMatMul it may be computed
 WEIGHTS = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1, "QLinearConv": 3, "QGemm": 3}
@@ -110,7 +110,7 @@ def load_onnx(
     if ends:
         _end(model, ends, name)
     _external(model, name, folder)
-    _scaled(model.graph)
+    classical.spell(model.graph, name, _opset(model, name))
     imports = {entry.domain: entry for entry in model.opset_import}  # some files repeat theirs
     del model.opset_import[:]
     model.opset_import.extend(imports.values())
@@ -127,32 +127,6 @@ def load_onnx(
         raise CompileError(f"not a valid ONNX model: {_first(error)}", where=name) from None
     _widen(model)
     return _converted(model, name) if _opset(model, name) < READ and not as_written else model
-
-
-def _scaled(graph: Any) -> None:
-    """Put a Sub and a Mul in the place of each Scaler, (x - offset) * scale, with which pipelines
-    of scikit-learn begin."""
-    from onnx import helper, numpy_helper
-
-    made: list[Any] = []
-    for node in graph.node:
-        if (node.domain, node.op_type) != (SCALERS, "Scaler") or not (node.input and node.output):
-            made.append(node)
-            continue
-        fields = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        (x, *_), (y, *_) = node.input, node.output
-        for kind, field in (("Sub", "offset"), ("Mul", "scale")):
-            last = kind == "Mul"
-            numbers = f"{y}/{field}"
-            data = np.array(fields.get(field, [float(last)]), np.float32)
-            graph.initializer.append(numpy_helper.from_array(data, numbers))
-            output = y if last else f"{y}/shifted"
-            label = node.name if last else f"{node.name or y}/{kind}"
-            made.append(helper.make_node(kind, [x, numbers], [output], label))
-            x = output
-    if len(made) > len(graph.node):
-        del graph.node[:]
-        graph.node.extend(made)
 
 
 def _widen(model: Any) -> None:
@@ -367,8 +341,9 @@ def _known(node: Any, functions: set[str], made: set[str], name: str) -> None:
         raise CompileError(what, **where)
     if node.domain not in DOMAINS and node.op_type not in functions:
         what = f"a custom operator of the domain {node.domain!r}, expected one of ONNX's own"
-        if node.domain == SCALERS:
-            what = f"an operator of the domain {node.domain!r}, expected its Scaler or ONNX's own"
+        if node.domain == classical.DOMAIN:
+            known = f"its {', '.join(classical.OPERATORS)}, or ONNX's own"
+            what = f"an operator of the domain {node.domain!r}, expected {known}"
         raise CompileError(ends_before(what, _made(node, made)), **where)
 
 
