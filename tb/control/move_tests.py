@@ -187,7 +187,8 @@ async def in_a_list(n: Neighbours) -> None:
 
 @block_test(begin)
 async def in_a_stream(n: Neighbours) -> None:
-    """The next inference's pixels come behind the last layer that loads, or uses their place."""
+    """The next inference's pixels come behind the last layer that loads, or uses their place; in a
+    list that does not load they are asked for from its first fully connected layer on."""
     n.array_time = 300
     ahead = 0
     for turn in range(10):
@@ -207,10 +208,17 @@ async def in_a_stream(n: Neighbours) -> None:
             len(map_requests(arg, 0)) if not i or arg.load_map else 0
             for i, arg in enumerate(layers)
         ]
+        connected = [i for i, arg in enumerate(layers) if arg.fc]
+        waits = [arg.load_map for arg in layers[1:]]
         for k in (1, 2):
             free = ends[(k - 1) * count + users[-1]].cycle
             first = n.kinds("pixel_req")[k * sum(per)].cycle
-            assert first > free, "pixels of the next inference before the last load"
+            written = n.kinds("pixels")[k * (1 + sum(waits))].cycle
+            since = free
+            if connected and not any(waits):
+                since = n.kinds("run")[(k - 1) * count + connected[0]].cycle
+            assert first > since, "pixels of the next inference too early"
+            assert written > free, "pixels of the next inference over a map in use"
             ahead += first < n.kinds("ev_inf_done")[k - 1].cycle
     assert ahead, "no pixels were asked for ahead of time"
 
