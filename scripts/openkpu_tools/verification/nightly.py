@@ -57,7 +57,7 @@ class NightlyStep:
 PYTEST = r"=* ?(\d+ (passed|failed).*)"
 RESULTS = {  # of a target of make
     **dict.fromkeys(("test", "sweep", "control"), PYTEST),
-    "regress": r"\d+ of \d+ items passed.*|\d+ seeds? passed.*|seed \d+, .* failed.*",
+    "regress": r"\d+ of \d+ items passed.*|\d+ seeds? passed.*|\d+ of \d+ seeds failed.*",
     "coverage": COVERED,
     "formal": r"\d+ of \d+ (properties|faults).*",
     "mutate": SCORE,

@@ -5,7 +5,7 @@ With N= instead of SEEDS= it is random_regress.py that runs. SEED is the first s
 Seed 1 runs all of the tests, the others those of ``tb`` that are not marked ``fixed``: the rest
 would run the same again. What Icarus adds to Verilator, unknown values, hardly depends on a seed,
 and it is far slower: seeds from 2 on run a tenth of its tests each, ten of them all.
-Ends at the first seed that fails, with the command that repeats each failed test. Exit status: 0
+The others go on behind a seed that fails; the last lines repeat each failed test. Exit status: 0
 all passed, 1 a test failed, 2 bad request.
 """
 
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     if first + count > seeds.LIMIT:
         what = f"{option('seed', first)} and {option('seeds', count)}"
         raise command.UsageError(f"{what}: expected seeds below {seeds.LIMIT}")
-    began = time.monotonic()
+    began, repeats, lost = time.monotonic(), [], 0
     for seed in range(first, first + count):
         place = f"seed {seed}, {seed - first + 1} of {count}"
         print(f"{place}, {time.monotonic() - began:.0f} s so far", flush=True)
@@ -77,11 +77,14 @@ def main(argv: list[str] | None = None) -> int:
         if status in NOTHING_RUN:
             return 2
         if status:
-            print(f"{place} failed; to repeat:")
+            print(f"{place} failed", flush=True)
+            lost += 1
             for test in names or [" ".join(args.tests)]:
                 where = f" TESTS={shlex.quote(test)}" if test else ""
-                print(f"  make test SEED={seed}{where}")
-            return 1
+                repeats.append(f"  make test SEED={seed}{where}")
+    if lost:
+        print(f"{lost} of {count} seeds failed; to repeat:", *repeats, sep="\n")
+        return 1
     print(f"{count} seeds passed in {time.monotonic() - began:.0f} s")
     return 0
 
