@@ -576,16 +576,16 @@ static void no_room(struct bench *b) {
   usable(b);
 }
 
-/* of a device with 2,048 rows: an access behind them is an ERROR on the bus of the processor */
+/* the AI RAM of the build, AI_RAM_ROWS: an access behind them is an ERROR on the bus of the processor */
 static void small_ram(struct bench *b) {
   uint8_t back[64];
-  b->dev.rows = 2048;
-  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, 2047, 4, 1, 16, b->inputs.data), OPENKPU_OK);
-  CHECK_CODE(&b->dev, openkpu_download(&b->dev, 2047, 4, 1, 16, back), OPENKPU_OK);
+  b->dev.rows = AI_RAM_ROWS;
+  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, AI_RAM_ROWS - 1, 4, 1, 16, b->inputs.data), OPENKPU_OK);
+  CHECK_CODE(&b->dev, openkpu_download(&b->dev, AI_RAM_ROWS - 1, 4, 1, 16, back), OPENKPU_OK);
   CHECK(!memcmp(back, b->inputs.data, sizeof back));
-  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, 2047, 5, 1, 16, b->inputs.data), OPENKPU_NO_ROOM);
-  CHECK(b->dev.error.address == 2047 * 64);
-  CHECK_CODE(&b->dev, openkpu_download(&b->dev, 2048, 4, 1, 16, back), OPENKPU_NO_ROOM);
+  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, AI_RAM_ROWS - 1, 5, 1, 16, b->inputs.data), OPENKPU_NO_ROOM);
+  CHECK(b->dev.error.address == (AI_RAM_ROWS - 1) * 64);
+  CHECK_CODE(&b->dev, openkpu_download(&b->dev, AI_RAM_ROWS, 4, 1, 16, back), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_init(&b->dev, b->hw, HW_BASE, HW_MEMORY), OPENKPU_OK);
   CHECK(b->dev.rows == 32768);
   /* the network itself is refused by a device whose AI RAM is smaller */

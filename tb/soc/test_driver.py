@@ -9,6 +9,7 @@ import pytest
 
 from openkpu import configs, digits
 from openkpu.checkout import ROOT
+from openkpu.configs import Config
 from openkpu.export import source
 from openkpu.export.image import image
 from openkpu.generators.generate import Limits, random_network
@@ -31,12 +32,17 @@ AHEAD = {"WEIGHT_AHEAD": 1, "WBUF_ROWS": 64}  # parameters
 SECONDS = 120  # of a test
 
 
+def flags_of(config: Config) -> list[str]:
+    """Of the compiler, for the tests of a configuration."""
+    return [*verilated.SANITIZE, *PORT, f"-DAI_RAM_ROWS={config.ai_ram_rows}"]
+
+
 def linked_with(config: str, **more: int) -> Path:
     """The tests, linked with the device of a configuration."""
-    params = configs.load_config(config).parameters | more
-    folder = verilated.model("openkpu_top", ["rtl/**/*.v"], params)
-    flags = [*verilated.SANITIZE, *PORT]
-    return verilated.program(folder, "openkpu_top", [*DRIVER, *BENCH], "driver_tests", flags)
+    device = configs.load_config(config)
+    folder = verilated.model("openkpu_top", ["rtl/**/*.v"], device.parameters | more)
+    sources = [*DRIVER, *BENCH]
+    return verilated.program(folder, "openkpu_top", sources, "driver_tests", flags_of(device))
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +106,7 @@ def test_each_image_is_the_right_one(name: str, program: Path, pictures: Path) -
 
 @pytest.mark.nightly
 def test_smaller_ai_ram(data: Path) -> None:
-    """nano_fpga has 2,048 rows, and the bench ends at the first access behind them."""
+    """nano_fpga has fewer rows, and the bench ends at the first access behind them."""
     words = [linked_with("nano_fpga"), data, "small_ram"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]

@@ -10,7 +10,7 @@ import pytest
 from openkpu import configs
 from openkpu.checkout import ROOT
 from openkpu_tb import verilated
-from tb.soc.test_driver import AHEAD, BENCH, PORT, SECONDS
+from tb.soc.test_driver import AHEAD, BENCH, SECONDS, flags_of
 from tb.soc.test_driver import data as data
 
 pytestmark = pytest.mark.nightly
@@ -81,10 +81,10 @@ def test_fault(name: str, data: Path, tmp_path: Path) -> None:
     text = (driver / file).read_text()
     assert text.count(old) >= 1, f"{file} has no {old!r}"
     (driver / file).write_text(text.replace(old, new))
-    params = configs.load_config("nano").parameters | AHEAD
-    folder = verilated.model("openkpu_top", ["rtl/**/*.v"], params)
+    device = configs.load_config("nano")
+    folder = verilated.model("openkpu_top", ["rtl/**/*.v"], device.parameters | AHEAD)
     sources = [*sorted(driver.glob("*.c")), *BENCH]
-    flags = [*verilated.SANITIZE, *PORT, "-Wno-error"]
+    flags = [*flags_of(device), "-Wno-error"]
     program = verilated.program(folder, "openkpu_top", sources, f"fault_{name}", flags)
     try:
         done = subprocess.run(

@@ -117,14 +117,16 @@ class ResetSequences(SequenceTest):
 
 @pyuvm.test()
 class WeightsThatWait(SequenceTest):
-    """Jobs, errors and resets on a build whose weights wait in the AI RAM: some certainly did."""
+    """Jobs, errors and resets on a build whose weights wait in the AI RAM, until some did."""
 
     def overrides(self) -> None:
         uvm_factory().set_type_override_by_type(Scoreboard, StrictScoreboard)
 
     async def scenario(self) -> None:
         others = (TransferErrorSequence, SoftResetSequence, HardResetSequence)
-        for number in range(few(12, 1)):
+        for number in range(20):
+            if number >= few(12, 1) and self.env.predictor.waited:
+                break
             for job in (*JOBS, *MOVED):
                 await self.run(job())
             await self.run(others[number % 3]())

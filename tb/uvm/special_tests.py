@@ -76,17 +76,21 @@ class Float16Jobs(SpecialTest):
 
 @pyuvm.test()
 class MovedMaps(SpecialTest):
-    """Tasks that load and store their maps: by the host, as lists and in streams."""
+    """Tasks that load and store their maps: by the host, as lists and in streams, and more of them
+    until maps moved in each way."""
 
     jobs = (1, 4)  # of each way, on the slow simulator and on the other one
     kinds = KINDS
 
     async def scenario(self) -> None:
-        for number in range(self.jobs[not SLOW]):
+        found, jobs = set(), self.jobs[not SLOW]
+        for number in range(20):
+            if number >= jobs and {mode for _, _, mode, _ in found} == set(MODES):
+                break
             await self.bus(("quiet", "waits", "everything")[number % 3])
             for job in MOVED:
                 await self.run(job(kinds=self.kinds))
-        found = self.env.coverage.hit("moves")
+            found = self.env.coverage.hit("moves")
         assert {mode for _, _, mode, _ in found} == set(MODES)
         assert {move[:4] for _, move, _, _ in found} >= {"load", "stor"}
 
