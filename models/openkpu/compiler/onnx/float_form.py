@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from openkpu.compiler.form import functions
 from openkpu.compiler.form.graph import INTEGERS, QUANTISED, Host, Tensor
+from openkpu.compiler.onnx import axes, places, rarer
 from openkpu.compiler.onnx import element as onnx_element
 from openkpu.compiler.onnx import linear as onnx_linear
 from openkpu.compiler.onnx import moves as onnx_moves
-from openkpu.compiler.onnx import normal, places, rarer, reductions
 from openkpu.compiler.onnx.file import RawNode, type_name
 from openkpu.compiler.onnx.reader import FLOAT_MODEL, Handler, OnnxReader
 from openkpu.compiler.onnx.shared import Convolution, PendingPool, PendingProduct, waiting
@@ -316,10 +316,9 @@ FLOAT: dict[str, Handler] = {
     "DynamicQuantizeLinear": refused(DYNAMIC),
     **onnx_element.HANDLERS,
     **onnx_moves.HANDLERS,
-    **normal.HANDLERS,
+    **axes.HANDLERS,
     **places.HANDLERS,
     **rarer.HANDLERS,
-    **reductions.HANDLERS,
 }
 HANDLERS: dict[tuple[str, str], Handler] = {
     **{("", name): handler for name, handler in FLOAT.items()},
