@@ -170,3 +170,14 @@ def test_linear_models(name: str, opset: int) -> None:
 def test_what_is_no_linear_model(operator: str, fields: dict, end: str, text: str) -> None:
     with pytest.raises(CompileError, match=text):
         prepare.prepared(learned([(operator, fields)], end), "net")
+
+
+def test_a_label_that_another_node_reads() -> None:
+    """Its number is none of the network's, whatever is made of it."""
+    model = onnx.load_model_from_string(learned(LEARNED["softmax"], "y0"))
+    model.graph.node.append(helper.make_node("Cast", ["label"], ["number"], to=TensorProto.FLOAT))
+    model.graph.output.append(helper.make_tensor_value_info("number", TensorProto.FLOAT, None))
+    data = model.SerializeToString()
+    with pytest.raises(CompileError, match=f"the label 'label' .*{option('ends', 'y0')} leaves it"):
+        prepare.prepared(data, "net")
+    assert prepare.prepared(data, "net", ends=["y0"]).outputs == ["y0"]

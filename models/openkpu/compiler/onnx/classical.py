@@ -53,9 +53,8 @@ class Spelled:
         """A node with this output, or one between others; the name of its output."""
         from onnx import helper
 
-        label = self.node.name or self.node.output[0]
         made = output or f"{self.node.output[0]}/{kind}{len(self.nodes)}"
-        name = label if output else f"{label}/{kind}{len(self.nodes)}"
+        name = (self.node.name or output) if output else made  # names of tensors are unique
         self.nodes.append(helper.make_node(kind, inputs, [made], name, **fields))
         return made
 
