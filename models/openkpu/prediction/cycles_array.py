@@ -193,7 +193,7 @@ class Engine:
                     else:
                         base, row, rows = self.base, group * steps, 1
                         channels = min(n_z, shape.arg.o_ch_num - group * n_z)
-                    out = words * channels, channels * ends, words
+                    out = words * channels, channels * ends, 1 if deep else words
                     self._group(base, row, steps, count, out, frees)
                     if ends and rows:
                         self._free_rows(steps)
@@ -273,15 +273,15 @@ class Engine:
         width, word = shape.arg.i_row_wid, shape.tile_word
         parts = [min(word, width - at) for at in range(0, width, word)] * FC_LINES
         worked = serial(parts) if word == TILE_LEAST else flattened(parts, word)
-        entries = ceil_div(shape.on.steps, ENTRY)
-        each = int(worked / FC_LINES * shape.arg.taps / width / entries)
+        steps = shape.on.steps
+        rate = worked / FC_LINES * shape.arg.taps / width / steps
+        counts = [min(ENTRY, steps - at) for at in range(0, steps, ENTRY)]
         at = freed = 0  # words of the layer so far; rows of them that are free again
         for neuron in range(shape.on.groups):
             if not neuron or not shape.on.held:
-                self._read([each] * entries)
-            for entry in range(entries):
-                count = min(ENTRY, shape.on.steps - entry * ENTRY)
-                ends, at = entry == entries - 1, at + count
+                self._read([int(rate * count) for count in counts])
+            for entry, count in enumerate(counts):
+                ends, at = entry == len(counts) - 1, at + count
                 # the last row comes when the others are used
                 weights = front.row((at - 1) // n_z) + ROW_SEEN - max(0, count - 1 - (at - 1) % n_z)
                 there = self._entry(self.base + entry)
@@ -290,7 +290,7 @@ class Engine:
                     self._job(self._sweep(there, 1, weights, neuron // n_z), 1, 1)
                 if not shape.on.held or neuron == shape.on.groups - 1:
                     self._free_entries()
-                done = at // n_z if at < shape.on.groups * shape.on.steps else shape.weight_rows
+                done = at // n_z if at < shape.on.groups * steps else shape.weight_rows
                 self._free_rows(done - freed)
                 freed = done
 

@@ -164,6 +164,27 @@ def test_published_models(key: str) -> None:
     near(found.host_maps, record["host maps"][0])
 
 
+# (kind, channels, lines, columns, neurons or distance): cycles on the RTL. A vector's last entry of
+# the tile buffer is filled sooner than a whole one; a channel of a stripe leaves while others come.
+UNEVEN = (
+    ("wide", "fc", 4, 1, 304, 2, 483),
+    ("wide", "fc", 2, 9, 33, 5, 595),
+    ("wide", "fc", 20, 4, 4, 30, 1404),
+    ("nano", "depthwise", 9, 5, 70, 5, 1175),
+    ("nano", "depthwise", 4, 12, 70, 8, 1184),
+    ("nano", "depthwise", 18, 3, 70, 2, 1394),
+)
+
+
+@pytest.mark.parametrize(("name", "kind", "c", "h", "w", "n", "rtl"), UNEVEN)
+def test_uneven_parts(name: str, kind: str, c: int, h: int, w: int, n: int, rtl: int) -> None:
+    config, rng = dataclasses.replace(changed(name), dilation=8), np.random.default_rng(5)
+    far = {"o": n} if kind == "fc" else {"o": c, "kernel": 3, "dilation": n}
+    kinds = {name: name == kind for name in ("fc", "depthwise")}
+    layer = random_layer(rng, c=c, h=h, w=w, pool=0, eight_bit=True, **kinds, **far)
+    contract([kind], alone(config, [layer]), [rtl], alone=True)
+
+
 # --------------------------------------------------------------------------- the RTL
 def compare_network(config: Config, network: Network, more: int = 0, share: float = WHOLE) -> None:
     """The layers of one inference, and the whole, ``more`` cycles off at most."""
