@@ -576,16 +576,18 @@ static void no_room(struct bench *b) {
   usable(b);
 }
 
-/* the AI RAM of the build, AI_RAM_ROWS: an access behind them is an ERROR on the bus of the processor */
+/* an AI RAM of few rows: an access behind those of the build is an ERROR on the bus of the processor */
 static void small_ram(struct bench *b) {
+  /* fewer than the driver assumes on every build */
+  const uint32_t rows = AI_RAM_ROWS < 2048 ? AI_RAM_ROWS : 2048;
   uint8_t back[64];
-  b->dev.rows = AI_RAM_ROWS;
-  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, AI_RAM_ROWS - 1, 4, 1, 16, b->inputs.data), OPENKPU_OK);
-  CHECK_CODE(&b->dev, openkpu_download(&b->dev, AI_RAM_ROWS - 1, 4, 1, 16, back), OPENKPU_OK);
+  b->dev.rows = rows;
+  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, rows - 1, 4, 1, 16, b->inputs.data), OPENKPU_OK);
+  CHECK_CODE(&b->dev, openkpu_download(&b->dev, rows - 1, 4, 1, 16, back), OPENKPU_OK);
   CHECK(!memcmp(back, b->inputs.data, sizeof back));
-  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, AI_RAM_ROWS - 1, 5, 1, 16, b->inputs.data), OPENKPU_NO_ROOM);
-  CHECK(b->dev.error.address == (AI_RAM_ROWS - 1) * 64);
-  CHECK_CODE(&b->dev, openkpu_download(&b->dev, AI_RAM_ROWS, 4, 1, 16, back), OPENKPU_NO_ROOM);
+  CHECK_CODE(&b->dev, openkpu_upload(&b->dev, rows - 1, 5, 1, 16, b->inputs.data), OPENKPU_NO_ROOM);
+  CHECK(b->dev.error.address == (rows - 1) * 64);
+  CHECK_CODE(&b->dev, openkpu_download(&b->dev, rows, 4, 1, 16, back), OPENKPU_NO_ROOM);
   CHECK_CODE(&b->dev, openkpu_init(&b->dev, b->hw, HW_BASE, HW_MEMORY), OPENKPU_OK);
   CHECK(b->dev.rows == 32768);
   /* the network itself is refused by a device whose AI RAM is smaller */
