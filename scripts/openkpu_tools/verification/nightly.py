@@ -88,11 +88,15 @@ def of_a_kind(count: int, kind: str, config: str, sim: str = "verilator") -> str
 def steps() -> Iterator[tuple[str, str, str]]:
     """Name, words of make and purpose of each step."""
     every = "every test on both simulators:"
-    whole, about = " ".join(WHOLE), " ".join(ABOUT)
+    about, layers = " ".join(ABOUT), f"{WHOLE[0]}/layers"
     blocks = " ".join(["tb", *(f"--ignore={folder}" for folder in (*WHOLE, ABOUT[-1]))])
     yield "tests-models", "test ALL=1 TESTS=models", f"{every} models, compiler, prediction"
     yield "tests-scripts", f"test ALL=1 TESTS='{about}'", f"{every} tools, documents, tests"
-    yield "tests-device", f"test ALL=1 TESTS='{whole}'", f"{every} the whole device"
+    yield "tests-layers", f"test ALL=1 TESTS={layers}", f"{every} layers on the whole device"
+    others = f"{WHOLE[0]} --ignore={layers}"
+    yield "tests-device", f"test ALL=1 TESTS='{others}'", f"{every} the whole device otherwise"
+    for folder, what in (("soc", "driver and computer"), ("uvm", "the device by pyuvm")):
+        yield f"tests-{folder}", f"test ALL=1 TESTS=tb/{folder}", f"{every} {what}"
     yield "tests-blocks", f"test ALL=1 TESTS='{blocks}'", f"{every} blocks"
     yield "seeds-1-2", "regress SEEDS=2", "every test with seed 1, simulations with 2"
     for seed in range(3, SEEDS, 2):  # short steps: a seed that fails repeats one other
