@@ -179,9 +179,9 @@ UNEVEN = (
 @pytest.mark.parametrize(("name", "kind", "c", "h", "w", "n", "rtl"), UNEVEN)
 def test_uneven_parts(name: str, kind: str, c: int, h: int, w: int, n: int, rtl: int) -> None:
     config, rng = dataclasses.replace(changed(name), dilation=8), np.random.default_rng(5)
-    far = {"o": n} if kind == "fc" else {"o": c, "kernel": 3, "dilation": n}
-    kinds = {name: name == kind for name in ("fc", "depthwise")}
-    layer = random_layer(rng, c=c, h=h, w=w, pool=0, eight_bit=True, **kinds, **far)
+    kinds: dict[str, Any] = {name: name == kind for name in ("fc", "depthwise")}
+    kinds |= {"o": n} if kind == "fc" else {"o": c, "kernel": 3, "dilation": n}
+    layer = random_layer(rng, c=c, h=h, w=w, pool=0, eight_bit=True, **kinds)
     contract([kind], alone(config, [layer]), [rtl], alone=True)
 
 
