@@ -164,8 +164,8 @@ def test_published_models(key: str) -> None:
     near(found.host_maps, record["host maps"][0])
 
 
-# (kind, channels, lines, columns, neurons or distance): cycles on the RTL. A vector's last entry of
-# the tile buffer is filled sooner than a whole one; a channel of a stripe leaves while others come.
+# Configuration, kind, channels, lines, columns, neurons or distance, cycles on the RTL. The last
+# entry of a vector is filled sooner than others; a channel of a stripe leaves while others come.
 UNEVEN = (
     ("wide", "fc", 4, 1, 304, 2, 483),
     ("wide", "fc", 2, 9, 33, 5, 595),
