@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* major, minor, patch: 8 bits each */
-#define OPENKPU_DRIVER_VERSION 0x010000u
+#define OPENKPU_DRIVER_VERSION 0x010100u
 
 enum { OPENKPU_WORDS = 12, OPENKPU_BURST = 12 }; /* 64-bit words of a layer; layers pushed at a time */
 
@@ -53,10 +53,11 @@ enum openkpu_status {
   OPENKPU_STUCK           /* the device does not end a soft reset */
 };
 
-/* the last failure of a context; fields that do not apply are 0, `stream` 7 */
+/* the last failure of a context; fields that do not apply are 0, `stream` 7. When the reset behind a failure does not
+   end, the call returns STUCK and this is the failure */
 struct openkpu_error {
   enum openkpu_status code;
-  uint32_t layer, stream, waits, inference; /* AI_ERR_INFO */
+  uint32_t layer, stream, waits, inference; /* AI_ERR_INFO; with TIMEOUT `layer` is that of AI_STATUS, 8 bits */
   uint32_t address;                         /* AI_ERR_ADDR, or the address that was refused */
   uint32_t state;                           /* AI_STATUS before the reset */
 };
@@ -70,6 +71,8 @@ struct openkpu_network {
   uint32_t input, input_bytes, input_stride;
   uint32_t result, result_bytes, result_stride;
   uint32_t spare; /* AI_SPARE_ROWS: rows of the AI RAM that no map uses; 0: none are named */
+  /* memory, beside input and result, that layers read and that layers write: other inputs, other outputs */
+  uint32_t loaded, loaded_bytes, stored, stored_bytes;
 };
 /* page end */
 
@@ -82,6 +85,7 @@ struct openkpu {
   struct openkpu_error error;
   volatile uint32_t events; /* what the interrupt handler has seen: AI_INT_STATUS, interrupt_status << 8 */
   uint32_t pixels, result, stride, bytes, count, finished; /* of the run */
+  uint32_t stored, stored_bytes;
   uint8_t state, by_irq;
 };
 
@@ -89,7 +93,7 @@ struct openkpu {
 uint32_t openkpu_version(void);
 /* `port`: see openkpu_port.h. `memory`, `size`: what runs may use; size 0: the whole address space. Resets the device. */
 enum openkpu_status openkpu_init(struct openkpu *dev, void *port, uint32_t memory, uint32_t size);
-/* waits use interrupts: the handler of the interrupt line calls openkpu_irq */
+/* waits use interrupts: the handler of the interrupt line calls openkpu_irq. Without, the device raises none */
 void openkpu_use_irq(struct openkpu *dev, int on);
 /* serve the interrupt line; 0 when it was another device's */
 int openkpu_irq(struct openkpu *dev);
@@ -108,7 +112,7 @@ enum openkpu_status openkpu_start(struct openkpu *dev, const struct openkpu_netw
                                   uint32_t result);
 enum openkpu_status openkpu_stream(struct openkpu *dev, const struct openkpu_network *net, uint32_t count,
                                    uint32_t pixels, uint32_t pixel_stride, uint32_t results, uint32_t result_stride);
-/* until another result is stored, or an error; `finished` (may be NULL): results so far */
+/* until another result is stored, or an error; `finished` (may be NULL): results so far, with any code */
 enum openkpu_status openkpu_wait(struct openkpu *dev, uint32_t *finished, uint32_t limit);
 /* the same for one inference, start to result */
 enum openkpu_status openkpu_run(struct openkpu *dev, const struct openkpu_network *net, uint32_t pixels,

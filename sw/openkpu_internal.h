@@ -37,7 +37,7 @@ enum openkpu_status openkpu_fail(struct openkpu *dev, enum openkpu_status code, 
 enum openkpu_status openkpu_idle(struct openkpu *dev);
 /* OPENKPU_OK when runs may use these bytes */
 enum openkpu_status openkpu_inside(struct openkpu *dev, uint32_t address, uint64_t bytes);
-/* nothing pending, everything masked but errors */
+/* nothing pending, everything masked but errors, and these as well without interrupts */
 void openkpu_prepare(struct openkpu *dev, int eight_bit);
 enum openkpu_status openkpu_await(struct openkpu *dev, uint32_t wanted, uint32_t limit);
 enum openkpu_status openkpu_timeout(struct openkpu *dev);

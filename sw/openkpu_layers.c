@@ -2,30 +2,31 @@
 /* Layer by layer through the argument FIFO, as on a K210, and maps through the window of the AI RAM. */
 #include "openkpu_internal.h"
 
-enum { ROW_BYTES = 64 };
-enum { LOOKS = 64 }; /* at the result FIFO in a pass */
+enum { OPENKPU_ROW_BYTES = 64 };
+enum { OPENKPU_LOOKS = 64 }; /* at the result FIFO in a pass */
 
-static const uint32_t CALC_DONE = OPENKPU_INTERRUPT_MASK_CALC_DONE_INT_MASK;
-static const uint32_t ALMOST_EMPTY = OPENKPU_INTERRUPT_MASK_LAYER_CFG_ALMOST_EMPTY_INT_MASK;
+static const uint32_t OPENKPU_CALC_DONE = OPENKPU_INTERRUPT_MASK_CALC_DONE_INT_MASK;
+static const uint32_t OPENKPU_ALMOST_EMPTY = OPENKPU_INTERRUPT_MASK_LAYER_CFG_ALMOST_EMPTY_INT_MASK;
 
 /* the map fits the AI RAM, and no run is at work */
 static enum openkpu_status check_map(struct openkpu *dev, uint32_t row, uint32_t channels, uint32_t height,
                                      uint32_t width);
 
 /* field NAME of an argument word, whose register is WORD */
-#define FIELD(words, WORD, NAME)                                    \
+#define OPENKPU_FIELD(words, WORD, NAME)                                                  \
   ((uint32_t)(((words)[OPENKPU_LAYER_##WORD] & OPENKPU_LAYER_##WORD##_##NAME##_MASK) >> \
               OPENKPU_LAYER_##WORD##_##NAME##_SHIFT))
 
 /* bytes of a layer's dense input map, and of its output map */
 static uint64_t bytes_in(const uint64_t *words) {
-  return (FIELD(words, IMAGE_CHANNEL_NUM, I_CH_NUM_M1) + (uint64_t)1) * (FIELD(words, IMAGE_SIZE, I_COL_HIGH_M1) + 1) *
-         (FIELD(words, IMAGE_SIZE, I_ROW_WID_M1) + 1);
+  return (OPENKPU_FIELD(words, IMAGE_CHANNEL_NUM, I_CH_NUM_M1) + (uint64_t)1) *
+         (OPENKPU_FIELD(words, IMAGE_SIZE, I_COL_HIGH_M1) + 1) * (OPENKPU_FIELD(words, IMAGE_SIZE, I_ROW_WID_M1) + 1);
 }
 
 static uint64_t bytes_out(const uint64_t *words) {
-  return (FIELD(words, IMAGE_CHANNEL_NUM, O_CH_NUM_M1) + (uint64_t)1) * (FIELD(words, IMAGE_SIZE, O_COL_HIGH_M1) + 1) *
-         (FIELD(words, IMAGE_SIZE, O_ROW_WID_M1) + 1) * (FIELD(words, INTERRUPT_ENABE, OUT32) ? 4 : 1);
+  return (OPENKPU_FIELD(words, IMAGE_CHANNEL_NUM, O_CH_NUM_M1) + (uint64_t)1) *
+         (OPENKPU_FIELD(words, IMAGE_SIZE, O_COL_HIGH_M1) + 1) * (OPENKPU_FIELD(words, IMAGE_SIZE, O_ROW_WID_M1) + 1) *
+         (OPENKPU_FIELD(words, INTERRUPT_ENABE, OUT32) ? 4 : 1);
 }
 
 /* page: maps */
@@ -84,7 +85,8 @@ static enum openkpu_status check_map(struct openkpu *dev, uint32_t row, uint32_t
   }
   uint32_t groups = groups_of(width), row_len = groups > 1 ? 1 : (width + 63) / 64;
   uint32_t rows = (channels + groups - 1) / groups * row_len * height;
-  return row < dev->rows && row + rows <= dev->rows ? OPENKPU_OK : openkpu_fail(dev, OPENKPU_NO_ROOM, ROW_BYTES * row);
+  if (row < dev->rows && row + rows <= dev->rows) return OPENKPU_OK;
+  return openkpu_fail(dev, OPENKPU_NO_ROOM, OPENKPU_ROW_BYTES * row);
 }
 
 /* page: layer */
@@ -107,9 +109,9 @@ enum openkpu_status openkpu_layer(struct openkpu *dev, const uint64_t *words, in
   if (code) return code;
   OPENKPU_BARRIER(dev->port);
   openkpu_prepare(dev, eight_bit);
-  openkpu_wr(dev, OPENKPU_INTERRUPT_MASK, OPENKPU_KPU_INTERRUPTS & ~CALC_DONE);
+  if (dev->by_irq) openkpu_wr(dev, OPENKPU_INTERRUPT_MASK, OPENKPU_KPU_INTERRUPTS & ~OPENKPU_CALC_DONE);
   push(dev, words, OPENKPU_LAYER_INTERRUPT_ENABE_INT_EN_MASK, 0);
-  return openkpu_await(dev, CALC_DONE << OPENKPU_EVENT_KPU_SHIFT, limit);
+  return openkpu_await(dev, OPENKPU_CALC_DONE << OPENKPU_EVENT_KPU_SHIFT, limit);
 }
 /* page end */
 
@@ -122,7 +124,7 @@ static enum openkpu_status receive(struct openkpu *dev, uint8_t *map, uint32_t s
     uint32_t held = (status & OPENKPU_AI_STATUS_RESULTS_MASK) >> OPENKPU_AI_STATUS_RESULTS_SHIFT;
     if (held) passes = looks = 0;
     if (passes >= limit) return openkpu_timeout(dev);
-    if (looks >= LOOKS) { /* a pause may be longer than the device needs to fill the FIFO */
+    if (looks >= OPENKPU_LOOKS) { /* a pause may be longer than the device needs to fill the FIFO */
       OPENKPU_PAUSE(dev);
       looks = 0;
       passes++;
@@ -190,9 +192,9 @@ enum openkpu_status openkpu_layers(struct openkpu *dev, const uint64_t *words, u
     for (uint32_t i = 0; i < OPENKPU_BURST && pushed < count; i++, pushed++) {
       push(dev, words + OPENKPU_WORDS * pushed, pushed + 1 == count ? OPENKPU_LAYER_INTERRUPT_ENABE_INT_EN_MASK : 0, 0);
     }
-    uint32_t wanted = pushed < count ? ALMOST_EMPTY : CALC_DONE;
+    uint32_t wanted = pushed < count ? OPENKPU_ALMOST_EMPTY : OPENKPU_CALC_DONE;
     dev->events = 0;
-    openkpu_wr(dev, OPENKPU_INTERRUPT_MASK, OPENKPU_KPU_INTERRUPTS & ~wanted);
+    if (dev->by_irq) openkpu_wr(dev, OPENKPU_INTERRUPT_MASK, OPENKPU_KPU_INTERRUPTS & ~wanted);
     code = openkpu_await(dev, wanted << OPENKPU_EVENT_KPU_SHIFT, limit);
     if (code) return code;
     openkpu_wr(dev, OPENKPU_INTERRUPT_MASK, OPENKPU_KPU_INTERRUPTS);

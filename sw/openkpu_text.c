@@ -15,7 +15,7 @@ const char *openkpu_text(enum openkpu_status code) {
     case OPENKPU_FIFO_OVERRUN: return "FIFO_OVERRUN: a layer was pushed without room for it";
     case OPENKPU_START_BUSY: return "START_BUSY: a start while the device was busy";
     case OPENKPU_FIFO_UNDERRUN: return "FIFO_UNDERRUN: fifo_data_out was read while empty";
-    case OPENKPU_BAD_CONFIG: return "BAD_CONFIG: a start with mode 0, an empty list or a result that is not aligned";
+    case OPENKPU_BAD_CONFIG: return "BAD_CONFIG: mode 0, an empty list, a result that is not aligned, or rows beyond the AI RAM";
     case OPENKPU_LIST_CHANGED: return "LIST_CHANGED: the task list changed during a stream";
     case OPENKPU_WATCHDOG: return "WATCHDOG: no progress for AI_WATCHDOG cycles";
     case OPENKPU_BAD_ACCESS: return "BAD_ACCESS: a transfer would leave its address window";
@@ -30,7 +30,7 @@ const char *openkpu_text(enum openkpu_status code) {
     case OPENKPU_BUSY: return "a run is at work";
     case OPENKPU_WRONG_ORDER: return "a call that needs another one before it";
     case OPENKPU_BAD_COUNT: return "a count is 0 or too large";
-    case OPENKPU_TIMEOUT: return "no interrupt within the limit";
+    case OPENKPU_TIMEOUT: return "the limit of a wait has passed; the device was reset";
     case OPENKPU_STUCK: return "the device does not end a soft reset";
   }
   return "unknown code";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ai_cfg: AI_CFG, the registers of task lists and inferences (docs/patent.md section 3), offsets
-// 0x100..0x164, 0x1F8, 0x1FC.
+// 0x100..0x168, 0x1F8, 0x1FC.
 //
 // How it works: command accepts or refuses starts and resets, inference_cfg holds the configuration and
 // latches it for a run, guard_regs holds windows, watchdog and spare rows. This module holds done, the interrupts, and

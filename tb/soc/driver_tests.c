@@ -677,7 +677,12 @@ static void stuck(struct bench *b) {
   CHECK_CODE(&b->dev, openkpu_watchdog(&b->dev, 100000), OPENKPU_OK);
   b->dev.reset_limit = 10;
   hw_dead(b->hw, 1);
-  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, b->net.input, b->net.result, 10), OPENKPU_STUCK);
+  /* a reset that does not end hides neither the timeout nor the device's own error */
+  CHECK(openkpu_run(&b->dev, &b->net, b->net.input, b->net.result, 10) == OPENKPU_STUCK);
+  CHECK(b->dev.error.code == OPENKPU_TIMEOUT && b->dev.error.state & OPENKPU_AI_STATUS_BUSY_MASK);
+  CHECK_CODE(&b->dev, openkpu_reset(&b->dev), OPENKPU_STUCK);
+  (void)hw_read32(b->hw, OPENKPU_FIFO_DATA_OUT);
+  CHECK(openkpu_check(&b->dev) == OPENKPU_STUCK && b->dev.error.code == OPENKPU_FIFO_UNDERRUN);
   b->dev.reset_limit = 1000000;
   CHECK_CODE(&b->dev, openkpu_reset(&b->dev), OPENKPU_OK); /* the watchdog ends it */
   hw_dead(b->hw, 0);
@@ -719,8 +724,13 @@ static void wrong_order(struct bench *b) {
   CHECK_CODE(&fresh, openkpu_layer_moved(&fresh, words_of(b, 0), 1, 2, 2, LIMIT), OPENKPU_WRONG_ORDER);
   CHECK_CODE(&fresh, openkpu_check(&fresh), OPENKPU_WRONG_ORDER);
   CHECK(!openkpu_irq(&fresh) && !openkpu_taken(&fresh)); /* of another device on the line */
+  CHECK_CODE(&b->dev, run_stream(b, 2, &finished), OPENKPU_OK);
+  finished = 99;
   CHECK_CODE(&b->dev, openkpu_wait(&b->dev, &finished, LIMIT), OPENKPU_WRONG_ORDER);
+  CHECK(finished == 2);
+  finished = 99;
   CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, LIMIT), OPENKPU_WRONG_ORDER);
+  CHECK(finished == 2);
   CHECK_CODE(&b->dev, openkpu_next(&b->dev, net.input), OPENKPU_WRONG_ORDER);
   CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &net, 0, net.input, 0, net.result, 0), OPENKPU_BAD_COUNT);
   CHECK_CODE(&b->dev, openkpu_layers(&b->dev, words_of(b, 0), 0, 1, LIMIT), OPENKPU_BAD_COUNT);
@@ -748,6 +758,142 @@ static void two_devices(struct bench *b) {
   tear_down(&other);
 }
 
+/* a second input and output inside of the image, through the cache, and a constant under the checksum */
+static void maps_inside(struct bench *b) {
+  struct bytes two = contents("two.bin"), maps = contents("two.maps");
+  struct openkpu_network net;
+  const uint8_t *at = maps.data;
+  memcpy(hw_memory(b->hw, HW_BASE), two.data, two.size);
+  CHECK_CODE(&b->dev, openkpu_open(&b->dev, &net, hw_memory(b->hw, HW_BASE), HW_BASE, OPENKPU_CHECK_ALL), OPENKPU_OK);
+  uint32_t constant = net.stored + net.stored_bytes - HW_BASE, list = net.list - HW_BASE;
+  CHECK(net.loaded_bytes && net.stored_bytes && constant < list);
+  for (uint32_t i = constant; i < list; i++) {
+    two.data[i] ^= 0x10;
+    CHECK_CODE(&b->dev, openkpu_open(&b->dev, &net, two.data, HW_BASE, OPENKPU_CHECK_ALL), OPENKPU_DAMAGED);
+    two.data[i] ^= 0x10;
+  }
+  uint32_t out = size_of(place(b, 8)); /* the second output is the map of layer 7 */
+  uint32_t second = maps.size / 2 - net.input_bytes - net.result_bytes - out;
+  CHECK(second <= net.loaded_bytes && out <= net.stored_bytes);
+  for (int inference = 0; inference < 2; inference++) {
+    memset(hw_memory(b->hw, net.stored), 0x5A, net.stored_bytes);
+    memcpy(hw_memory(b->hw, net.input), at, net.input_bytes);
+    memcpy(hw_memory(b->hw, net.loaded), at + net.input_bytes, second);
+    at += net.input_bytes + second;
+    CHECK_CODE(&b->dev, openkpu_run(&b->dev, &net, net.input, net.result, LIMIT), OPENKPU_OK);
+    CHECK(!memcmp(hw_memory(b->hw, net.result), at, net.result_bytes));
+    CHECK(!memcmp(hw_memory(b->hw, net.stored), at + net.result_bytes, out));
+    at += net.result_bytes + out;
+    /* open again: what a run writes is under no checksum */
+    CHECK_CODE(&b->dev, openkpu_open(&b->dev, &net, hw_memory(b->hw, HW_BASE), HW_BASE, OPENKPU_CHECK_ALL), OPENKPU_OK);
+  }
+  free(two.data);
+  free(maps.data);
+}
+
+/* a start that the device refuses: no results, those of the run before are not counted again */
+static void refused_start(struct bench *b) {
+  for (int irq = 0; irq < 2; irq++) {
+    uint32_t finished;
+    openkpu_use_irq(&b->dev, irq);
+    CHECK_CODE(&b->dev, run_stream(b, 2, &finished), OPENKPU_OK);
+    hw_write32(b->hw, OPENKPU_AI_CNN_MODE, 2);
+    hw_write32(b->hw, OPENKPU_AI_INF_LEFT, 3);
+    hw_write32(b->hw, OPENKPU_AI_CTRL, OPENKPU_AI_CTRL_START_MASK); /* another host's */
+    for (uint32_t i = 0; !hw_read32(b->hw, OPENKPU_PERF_INFERENCES); i++) {
+      CHECK(i < LIMIT);
+      hw_run(b->hw, 1);
+    }
+    uint64_t before = hw_invalidated(b->hw);
+    CHECK_CODE(&b->dev, openkpu_start(&b->dev, &b->net, b->net.input, b->net.result), OPENKPU_START_BUSY);
+    CHECK(b->dev.finished == 0 && hw_invalidated(b->hw) - before == b->net.result_bytes);
+    CHECK_CODE(&b->dev, openkpu_wait(&b->dev, &finished, LIMIT), OPENKPU_WRONG_ORDER);
+    CHECK(finished == 0);
+    usable(b);
+  }
+  /* strides of one inference do not matter */
+  forget_results(b);
+  CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &b->net, 1, b->net.input, 7, b->net.result, 10), OPENKPU_OK);
+  CHECK_CODE(&b->dev, openkpu_wait(&b->dev, 0, LIMIT), OPENKPU_OK);
+  CHECK(right(b, 0, 0));
+}
+
+static void until_idle(struct bench *b, int line) {
+  for (uint32_t i = 0; hw_read32(b->hw, OPENKPU_AI_STATUS) & OPENKPU_AI_STATUS_BUSY_MASK; i++) {
+    CHECK(i < 100 * LIMIT);
+    CHECK(line || !hw_irq(b->hw));
+  }
+  hw_run(b->hw, 2);
+  CHECK(hw_irq(b->hw) == line);
+}
+
+/* a polled device raises no interrupt, and a handler of a line that it shares sees nothing of it */
+static void polled(struct bench *b) {
+  forget_results(b);
+  CHECK_CODE(&b->dev, openkpu_start(&b->dev, &b->net, b->net.input, b->net.result), OPENKPU_OK);
+  until_idle(b, 0);
+  CHECK(!openkpu_irq(&b->dev) && !openkpu_pending(&b->dev));
+  CHECK_CODE(&b->dev, openkpu_wait(&b->dev, 0, 0), OPENKPU_OK);
+  CHECK(right(b, 0, 0));
+  /* the kind of waiting changes during a run, before and behind its end */
+  for (int late = 0; late < 2; late++) {
+    for (int irq = 0; irq < 2; irq++) {
+      openkpu_use_irq(&b->dev, irq);
+      forget_results(b);
+      CHECK_CODE(&b->dev, openkpu_start(&b->dev, &b->net, b->net.input, b->net.result), OPENKPU_OK);
+      if (late) until_idle(b, irq);
+      openkpu_use_irq(&b->dev, !irq);
+      hw_run(b->hw, 2);
+      CHECK(hw_irq(b->hw) == (late && !irq));
+      CHECK_CODE(&b->dev, openkpu_wait(&b->dev, 0, LIMIT), OPENKPU_OK);
+      CHECK(right(b, 0, 0));
+    }
+  }
+}
+
+/* a limit passes while the device has recorded why: its error, not the timeout */
+static void error_behind_a_timeout(struct bench *b) {
+  openkpu_use_irq(&b->dev, 1);
+  hw_lose_irq(b->hw, 1);
+  hw_bus_error(b->hw, b->net.input, b->net.input + 3, 0);
+  CHECK_CODE(&b->dev, openkpu_run(&b->dev, &b->net, b->net.input, b->net.result, 500), OPENKPU_BUS_ERROR);
+  CHECK(b->dev.error.address == b->net.input && b->dev.error.stream == 3);
+  hw_lose_irq(b->hw, 0);
+  hw_bus_error(b->hw, 1, 0, 0);
+  usable(b);
+}
+
+/* a second openkpu_init at any time, beside a handler that runs at any time */
+static void begun_anew(struct bench *b) {
+  uint32_t first = 0; /* cycles to the first result */
+  openkpu_use_irq(&b->dev, 1);
+  CHECK_CODE(&b->dev, openkpu_start(&b->dev, &b->net, b->net.input, b->net.result), OPENKPU_OK);
+  for (; !hw_irq(b->hw); first++) hw_run(b->hw, 1);
+  CHECK_CODE(&b->dev, openkpu_wait(&b->dev, 0, LIMIT), OPENKPU_OK);
+  hw_handler(b->hw, &b->dev);
+  for (uint32_t wait = first - 60; wait < first + 20; wait++) {
+    openkpu_use_irq(&b->dev, 1);
+    CHECK_CODE(&b->dev, openkpu_start(&b->dev, &b->net, b->net.input, b->net.result), OPENKPU_OK);
+    hw_run(b->hw, wait);
+    CHECK_CODE(&b->dev, openkpu_init(&b->dev, b->hw, HW_BASE, HW_MEMORY), OPENKPU_OK);
+    usable(b);
+    openkpu_use_irq(&b->dev, 1);
+    usable(b);
+  }
+}
+
+/* a result that is noted as openkpu_stop begins does not keep the port from waiting */
+static void late_event(struct bench *b) {
+  uint32_t finished;
+  openkpu_use_irq(&b->dev, 1);
+  CHECK_CODE(&b->dev, openkpu_stream(&b->dev, &b->net, IMAGES, b->net.input, b->net.input_stride, b->net.result,
+                                     b->net.result_stride), OPENKPU_OK);
+  hw_event_at(b->hw, &b->dev, OPENKPU_AI_CTRL);
+  CHECK_CODE(&b->dev, openkpu_stop(&b->dev, &finished, PASSES), OPENKPU_OK);
+  CHECK(finished >= 1 && finished < IMAGES);
+  usable(b);
+}
+
 /* every code has a text of its own */
 static void texts(struct bench *b) {
   (void)b;
@@ -772,6 +918,7 @@ int main(int argc, char **argv) {
       TEST(list_changed), TEST(watchdog), TEST(windows), TEST(no_device), TEST(other_configuration), TEST(corrupted),
       TEST(addresses), TEST(misplaced), TEST(no_room), TEST(small_ram), TEST(unusual), TEST(lost_interrupt), TEST(stuck),
       TEST(two_runs), TEST(wrong_order), TEST(two_devices), TEST(texts),
+      TEST(maps_inside), TEST(refused_start), TEST(polled), TEST(error_behind_a_timeout), TEST(begun_anew), TEST(late_event),
   };
   if (argc == 1) {
     for (uint32_t i = 0; i < sizeof tests / sizeof *tests; i++) printf("%s\n", tests[i].name);

@@ -35,6 +35,12 @@ uint32_t hw_turnaround(const struct hardware *hw);
 
 uint32_t hw_read32(void *hw, uint32_t offset);
 void hw_write32(void *hw, uint32_t offset, uint32_t value);
+/* from now on the handler of the interrupt line runs whenever the line is high, in the middle of anything; 0: in waiting
+   loops alone. A line that it does not silence ends the program */
+void hw_handler(struct hardware *hw, struct openkpu *dev);
+/* as the next write of this register begins, the handler notes a result */
+void hw_event_at(struct hardware *hw, struct openkpu *dev, uint32_t offset);
+
 /* one pass of a waiting loop: cycles until the line rises, its handler */
 void hw_pause(struct openkpu *dev);
 

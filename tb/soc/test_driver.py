@@ -11,8 +11,9 @@ from openkpu import configs, digits
 from openkpu.checkout import ROOT
 from openkpu.configs import Config
 from openkpu.export import source
-from openkpu.export.image import image
+from openkpu.export.image import Tensor, image
 from openkpu.generators.generate import Limits, random_network
+from openkpu.network.network import Network
 from openkpu_tb import firmware, seeds, verilated
 
 pytestmark = pytest.mark.check
@@ -26,7 +27,8 @@ TESTS = (
     *("tensors", "refused_layers", "bus_error", "bus_error_in_stream", "host_errors"),
     *("list_changed", "watchdog", "windows", "no_device", "other_configuration", "corrupted"),
     *("addresses", "misplaced", "no_room", "small_ram", "unusual", "lost_interrupt", "stuck"),
-    *("two_runs", "wrong_order", "two_devices", "texts"),
+    *("two_runs", "wrong_order", "two_devices", "texts", "maps_inside", "refused_start"),
+    *("polled", "error_behind_a_timeout", "begun_anew", "late_event"),
 )
 AHEAD = {"WEIGHT_AHEAD": 1, "WBUF_ROWS": 64}  # parameters
 SECONDS = 120  # of a test
@@ -68,7 +70,38 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fixed = image(network, config, BASE, source.of_network(network).tensors)
     assert not fixed.relocatable
     (folder / "fixed.bin").write_bytes(fixed.data.tobytes())
+    write_maps_inside(folder, network, config, inputs[:2])
     return folder
+
+
+def write_maps_inside(folder: Path, network: Network, config: Config, inputs: np.ndarray) -> None:
+    """An image with a second input, a second output and a constant map; inputs, second inputs,
+    results and second outputs of two inferences."""
+    loads, stores, constant = 6, 7, 9  # layers
+    found = source.of_network(network)
+    network.layers[0] = network.layers[0].replace(store_map=0)
+    network.layers[stores] = network.layers[stores].replace(store_map=1)
+    for i in (loads, constant):
+        network.layers[i] = network.layers[i].replace(load_map=1)
+    rng = np.random.default_rng(45)
+    second = rng.integers(0, 256, (2, *network.layers[loads].in_shape), np.uint8)
+    network.loaded = {
+        loads: np.zeros_like(second[0]),
+        constant: rng.integers(0, 256, network.layers[constant].in_shape, np.uint8),
+    }
+    given = Tensor("second", False, second.shape[1:], "uint8", loads)
+    out = Tensor("out", True, network.layers[stores].out_shape, "uint8", stores)
+    two = image(network, config, BASE, [*found.tensors, given, out])
+    (folder / "two.bin").write_bytes(two.data.tobytes())
+    with (folder / "two.maps").open("wb") as stream:
+        seen = {network.run(inputs[0]).layers[stores].y.tobytes()}
+        for x, b in zip(inputs, second, strict=True):
+            network.loaded[loads] = b
+            ran = network.run(x)
+            seen.add(ran.layers[stores].y.tobytes())
+            for part in (x, b, ran.stored, ran.layers[stores].y):
+                stream.write(np.ascontiguousarray(part).view(np.uint8).tobytes())
+        assert len(seen) == 3
 
 
 def test_every_test_is_listed(program: Path) -> None:

@@ -26,8 +26,13 @@ FAULTS = {
     ),
     "old_events": ("openkpu.c", "dev->events = 0; /* before", "/* before", "by_interrupt"),
     "any_config": ("openkpu_image.c", "!= dev->config", "== 0", "other_configuration"),
-    "no_crc": ("openkpu_image.c", "!= field(bytes, BODY_CRC)", "== 0", "corrupted"),
-    "any_place": ("openkpu_image.c", "address != field(bytes, BASE)", "!address", "misplaced"),
+    "no_crc": ("openkpu_image.c", "!= field(bytes, IMAGE_BODY_CRC)", "== 0", "corrupted"),
+    "any_place": (
+        "openkpu_image.c",
+        "address != field(bytes, IMAGE_BASE)",
+        "!address",
+        "misplaced",
+    ),
     "word_order": (
         *("openkpu_layers.c", "OPENKPU_LAYER_ARGUMENT_FIFO + 4,", "OPENKPU_LAYER_ARGUMENT_FIFO,"),
         "layers",
@@ -61,13 +66,60 @@ FAULTS = {
         "bits_of_another_driver",
     ),
     "gaps": ("openkpu.c", "stride <= bytes", "1", "between_results"),
-    "empty_fifos": ("openkpu.c", "OPENKPU_FIFO_CTRL, FIFOS", "OPENKPU_FIFO_CTRL, 0", "left_behind"),
+    "empty_fifos": (
+        "openkpu.c",
+        "OPENKPU_FIFO_CTRL, OPENKPU_ALL_FIFOS",
+        "OPENKPU_FIFO_CTRL, 0",
+        "left_behind",
+    ),
     "silent_stop": (
         "openkpu.c",
         "  if (finished) *finished = dev->finished;\n  return code;\n}\n/* page end */\n",
         "  if (finished && !code) *finished = dev->finished;\n  return code;\n}\n/* page end */\n",
         "unusual",
     ),
+    "counted_again": (
+        *("openkpu.c", "code = openkpu_check(dev); /* a refused", "code = 0; /* a refused"),
+        "refused_start",
+    ),
+    "any_stride": (
+        "openkpu.c",
+        "if (count == 1) pixel_stride",
+        "if (!count) pixel_stride",
+        "refused_start",
+    ),
+    "open_masks": (
+        *(
+            "openkpu.c",
+            "if (dev->by_irq) openkpu_wr(dev, OPENKPU_AI_INT_MASK, 0)",
+            "openkpu_wr(dev, OPENKPU_AI_INT_MASK, 0)",
+        ),
+        "polled",
+    ),
+    "served_while_polled": ("openkpu.c", " || !dev->by_irq) return 0", ") return 0", "polled"),
+    "dirty_input": ("openkpu.c", "if (net->loaded_bytes)", "if (0)", "maps_inside"),
+    "stale_output": (
+        *("openkpu.c", "if (dev->finished < now && dev->stored_bytes)", "if (0)"),
+        "maps_inside",
+    ),
+    "only_a_timeout": (
+        *(
+            "openkpu.c",
+            "openkpu_check(dev);\n  if (code) return code;\n  uint32_t state",
+            "OPENKPU_OK;\n  if (code) return code;\n  uint32_t state",
+        ),
+        "error_behind_a_timeout",
+    ),
+    "only_stuck": (
+        *(
+            "openkpu.c",
+            "recover(dev) ? OPENKPU_STUCK : dev->error.code",
+            "openkpu_reset(dev) ? OPENKPU_STUCK : dev->error.code",
+        ),
+        "stuck",
+    ),
+    "storm": ("openkpu.c", "  mask(dev); /* what a boot", "  /* what a boot", "begun_anew"),
+    "no_sleep": ("openkpu.c", "dev->events = 0; /* of results", "/* of results", "late_event"),
     "no_limit": ("openkpu.c", "address + bytes <= end", "address < end", "no_room"),
 }
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network image: what lies in memory from a base address on (docs/driver.md, "The image").
 
-A header, descriptions of the tensors, maps that layers load or store, the task list, weights,
-biases, tables of places; behind the image room for inputs and results.  All numbers are words of
-32 bits, little endian, and addresses in the image are offsets from its beginning.
+A header, descriptions of the tensors, maps that layers load or store (inputs, outputs, constants),
+the task list, weights, biases, tables of places; behind the image room for inputs and results.
+All numbers are words of 32 bits, little endian, and addresses in the image are offsets from its
+beginning.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from openkpu.arithmetic.integers import round_up
 from openkpu.configs import N_X, Config
 from openkpu.layer.layout import map_bytes
 from openkpu.network.kept import spare_register
+from openkpu.network.moves import place_moves
 from openkpu.network.network import ALIGN, Network
 from openkpu.prediction.spare import rows_of_network
 
-MAGIC, VERSION = 0x4E504B4F, 1  # the bytes O, K, P, N
+MAGIC, VERSION = 0x4E504B4F, 2  # the bytes O, K, P, N
 FIELDS, TENSOR_FIELDS = 32, 16
 EIGHT_BIT, RELOCATABLE, WORDS = 1, 2, 4  # flags
 CRC_FROM = 12  # bytes of the header that its checksum leaves out
@@ -76,6 +78,7 @@ class Image:
     result: int
     result_stride: int
     relocatable: bool
+    written: bool = False  # maps in it: of inputs and outputs beside the first
     before: list[str] = dataclasses.field(default_factory=list)  # nodes left to the user
     after: list[str] = dataclasses.field(default_factory=list)
 
@@ -116,9 +119,11 @@ def image(
         raise ExportError(f"layer {min(network.kept)}: kept weights, expected none in firmware")
     tensors = [dataclasses.replace(t) for t in tensors]
     head = round_up(4 * (FIELDS + TENSOR_FIELDS * len(tensors)), 64)
-    placed, maps = network.with_moves(base + head, align)
+    given = {t.layer for t in tensors if not t.output}
+    moved = place_moves(network, base + head, align, given)
+    placed = dataclasses.replace(network, layers=moved.layers)
     places = [t.places for t in tensors if t.places is not None]
-    parts = [maps, placed.task_list(), network.weights, network.biases, *map(_bytes, places)]
+    parts = [moved.maps, placed.task_list(), network.weights, network.biases, *map(_bytes, places)]
     offsets, blobs = [head], []
     for part in parts:
         blobs.append(np.pad(part, (0, round_up(part.size, align) - part.size)))
@@ -131,20 +136,22 @@ def image(
     if base + memory > END:
         raise ExportError(f"{memory} bytes from {base:#x} on, expected them to end below 4 GiB")
     relocatable = not any(arg.load_map or arg.store_map for arg in placed.layers)
+    written = any(a.store_map or (a.load_map and i in given) for i, a in enumerate(placed.layers))
     made = Image(
         *(np.zeros(0, np.uint8), base, memory, config, placed, tensors, count),
-        *(starts[0], strides[0], starts[1], strides[1], relocatable),
+        *(starts[0], strides[0], starts[1], strides[1], relocatable, written),
     )
     tables = iter(offsets[4:])
     words = []
     for tensor in tensors:
         _locate(made, tensor)
         words.append(_tensor_words(tensor, next(tables) if tensor.places is not None else 0))
-    words = [_header(made, size, head, offsets), *words]
+    inner = head + moved.stored, head + moved.constant
+    words = [_header(made, size, head, offsets, inner), *words]
     flat = np.zeros(head // 4, dtype="<u4")
     flat[: sum(map(len, words))] = np.concatenate([np.array(w, dtype="<u4") for w in words])
     body = np.concatenate(blobs)
-    flat[3] = zlib.crc32(body[offsets[1] - head :].tobytes())
+    flat[3] = zlib.crc32(body[moved.constant :].tobytes())
     flat[2] = zlib.crc32(flat.tobytes()[CRC_FROM:])
     made.data = np.concatenate([flat.view(np.uint8), body])
     return made
@@ -169,7 +176,9 @@ def _tensor_words(tensor: Tensor, table: int) -> list[int]:
     return words + [0] * (TENSOR_FIELDS - len(words))
 
 
-def _header(made: Image, size: int, head: int, offsets: list[int]) -> list[int]:
+def _header(
+    made: Image, size: int, head: int, offsets: list[int], inner: tuple[int, int]
+) -> list[int]:
     network = made.network
     flags = EIGHT_BIT * network.eight_bit | WORDS * network.words
     flags |= RELOCATABLE if made.relocatable else 0
@@ -178,7 +187,7 @@ def _header(made: Image, size: int, head: int, offsets: list[int]) -> list[int]:
     words += [max(ALIGN, made.config.bus_bytes), len(made.tensors), head]
     words += [made.input, made.input_bytes, made.input_stride]
     words += [made.result, made.result_bytes, made.result_stride, made.count]
-    words += [spare_register(rows_of_network(made.config, network))]
+    words += [spare_register(rows_of_network(made.config, network)), *inner]
     return words + [0] * (FIELDS - len(words))
 
 

@@ -69,7 +69,9 @@ def c_header(image: Image, name: str, source: str) -> str:
         if nodes:
             names = ",\n   ".join(map(_plain, nodes))
             lines += ["", f"/* left to the processor {what} the device's run:\n   {names} */"]
-    lines += ["", f"extern const uint32_t {name}_image[{upper}_IMAGE_BYTES / 4];", "", "#endif"]
+    if image.written:
+        lines += ["", "/* not constant: it holds maps of inputs or outputs beside the first */"]
+    lines += ["", f"extern {_type(image)} {name}_image[{upper}_IMAGE_BYTES / 4];", "", "#endif"]
     return "\n".join(lines) + "\n"
 
 
@@ -97,6 +99,10 @@ def _plain(text: str) -> str:
     return re.sub(r"[^\x20-\x7e]", "?", text).replace("*/", "*?").replace("/*", "?*")
 
 
+def _type(image: Image) -> str:
+    return "uint32_t" if image.written else "const uint32_t"
+
+
 def source(image: Image, name: str) -> str:
     """The C file: the image as words, in a section of its own, aligned as the base is."""
     align = min(MOST_ALIGNED, image.base & -image.base or MOST_ALIGNED)
@@ -110,7 +116,7 @@ def source(image: Image, name: str) -> str:
 #ifdef __GNUC__
 __attribute__((section(".openkpu.{name}"), aligned({align})))
 #endif
-const uint32_t {name}_image[{name.upper()}_IMAGE_BYTES / 4] = {{
+{_type(image)} {name}_image[{name.upper()}_IMAGE_BYTES / 4] = {{
 {body}
 }};
 """

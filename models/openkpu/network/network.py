@@ -30,7 +30,7 @@ from openkpu.layer.argument import WORDS, LayerArg, LayerError
 from openkpu.layer.golden import LayerResult, run_layer
 from openkpu.layer.layout import AI_RAM_ROWS, Layout, map_bytes
 from openkpu.layer.vectors import VectorLayer
-from openkpu.network import kept, network_rules, relay
+from openkpu.network import kept, moves, network_rules, relay
 from openkpu.network.task_list import NetworkError, TaskList
 
 ALIGN = 8  # bytes, of every table
@@ -321,24 +321,8 @@ class Network(TaskList):
 
     def with_moves(self, at: int, align: int) -> tuple[Network, npt.NDArray[np.uint8]]:
         """With maps in storage from ``at`` on, kept weights named by their place; these maps."""
-        layers, blobs = [], [np.zeros(0, np.uint8)]
-        stored: dict[int, int] = {}
-        for i, arg in enumerate(kept.moved_weights(self)):
-            if arg.load_map and i in self.relayed:
-                source, offset = self.relayed[i]
-                arg = arg.replace(map_load_addr=stored[source] + offset)
-            elif arg.load_map:
-                blobs.append(_aligned(self.loaded[i].reshape(-1), align))
-                arg = arg.replace(map_load_addr=at)
-                at += blobs[-1].size
-            if arg.store_map:
-                gap, place = relay.room(self, i, align)
-                blobs.append(_aligned(place, align))
-                stored[i] = at + gap
-                arg = arg.replace(map_store_addr=stored[i])
-                at += blobs[-1].size
-            layers.append(arg)
-        return dataclasses.replace(self, layers=layers), np.concatenate(blobs)
+        placed = moves.place_moves(self, at, align)
+        return dataclasses.replace(self, layers=placed.layers), placed.maps
 
     def storage(
         self,

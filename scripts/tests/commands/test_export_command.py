@@ -16,7 +16,7 @@ from openkpu.checkout import ROOT
 from openkpu.compiler.program import HostPart
 from openkpu.compiler.source import read_program
 from openkpu.export import source, texts
-from openkpu.export.image import NOWHERE, ExportError, config_word, image
+from openkpu.export.image import NOWHERE, ExportError, Tensor, config_word, image
 from openkpu.generators.generate_products import random_product
 from openkpu.network.network import Network
 from openkpu_tools.command import UsageError
@@ -51,9 +51,9 @@ def test_files_hold_the_same_image(tmp_path: Path, capsys: pytest.CaptureFixture
         found = b"".join(int(word, 16).to_bytes(size, "little") for word in lines)
         assert found == data and all(len(word) == 2 * size for word in lines)
     head = words(data[:128])
-    assert head[0] == int.from_bytes(b"OKPN", "little") and head[1] == 1
+    assert head[0] == int.from_bytes(b"OKPN", "little") and head[1] == 2
     assert head[4] == len(data) and head[6] == BASE
-    assert head[2] == zlib.crc32(data[12 : head[15]]) and head[3] == zlib.crc32(data[head[10] :])
+    assert head[2] == zlib.crc32(data[12 : head[15]]) and head[3] == zlib.crc32(data[head[25] :])
     assert head[7] == config_word(configs.load_config("k210")) == 9 | 4 << 8 | 16 << 16 | 3 << 24
     network = digits.load_network()
     assert head[9] == len(network.layers)
@@ -182,6 +182,33 @@ def test_elements_that_the_map_leaves_out() -> None:
     made = stored[np.where(tensor.places == NOWHERE, -1, tensor.places.astype(np.int64))]
     shape = program.graph.tensors[port.tensor].shape
     assert np.array_equal(made, port.map_of(values.reshape(shape)).reshape(-1))
+
+
+def test_parts_of_the_maps_inside() -> None:
+    """Given, stored and constant maps lie in parts of their own; only the constant ones are under
+    the checksum, and an image that a run writes is no constant of C."""
+    network = digits.load_network()
+    network.layers[1] = network.layers[1].replace(load_map=1, store_map=1)
+    network.layers[2] = network.layers[2].replace(load_map=1)
+    for i in (1, 2):
+        network.loaded[i] = np.full(network.layers[i].in_shape, i, np.uint8)
+    tensors = source.of_network(network).tensors
+    given = Tensor("second", False, network.layers[1].in_shape, "uint8", 1)
+    made = image(network, configs.load_config("nano"), BASE + 16, [*tensors, given])
+    head = words(made.data)
+    at, stored, constant, listed = (int(head[i]) for i in (15, 24, 25, 10))
+    assert not (BASE + 16 + stored) % 64 and not (BASE + 16 + constant) % 64
+    size = network.loaded[1].size
+    first = made.network.layers[1].map_load_addr - BASE - 16
+    assert at <= first and first + size <= stored < constant < listed
+    assert (made.data[first : first + size] == 1).all()
+    assert made.network.layers[1].map_store_addr == BASE + 16 + stored
+    assert made.network.layers[2].map_load_addr == BASE + 16 + constant
+    assert (made.data[constant : constant + network.loaded[2].size] == 2).all()
+    assert head[3] == zlib.crc32(made.data[constant:].tobytes())
+    assert "const uint32_t" not in texts.source(made, "n") + texts.c_header(made, "n", "x")
+    plain = image(digits.load_network(), configs.load_config("nano"), BASE, tensors)
+    assert "const uint32_t n_image" in texts.source(plain, "n")
 
 
 def test_names_and_comments_are_safe() -> None:

@@ -32,6 +32,33 @@ def test_code_compiles(tmp_path: Path) -> None:
     ran("gcc", *common, tmp_path / "first.c")
     for file in (tmp_path / "uio_port.c", *DRIVER):
         ran("gcc", *common, '-DOPENKPU_PORT="uio_port.h"', file)
+    for headers in (["uio_port.h", "openkpu.h"], ["openkpu.h", "openkpu_port.h", "uio_port.h"]):
+        lines = [f'#include "{header}"' for header in headers]
+        lines += [
+            "int main(void) {",
+            "  struct uio uio;",
+            '  return uio_open(&uio, "/dev/uio0");',
+            "}",
+        ]
+        (tmp_path / "app.c").write_text("\n".join(lines) + "\n")
+        ran("gcc", *common, '-DOPENKPU_PORT="uio_port.h"', tmp_path / "app.c")
+
+
+def test_a_port_defines_what_it_likes(tmp_path: Path) -> None:
+    """Macros of a vendor's header with the names of the image's fields, and one macro alone."""
+    names = re.findall(r"IMAGE_(\w+)|TENSOR_(\w+)", (ROOT / "sw" / "openkpu_image.c").read_text())
+    vendor = [f"#define {''.join(name)} (-1)" for name in sorted(set(names))]
+    vendor += [f"#define {name} (-1)" for name in ("MAGIC", "FIFOS", "FIELD", "LOOKS", "CALC_DONE")]
+    read = "#define OPENKPU_READ32(port, offset) ((void)(port), (uint32_t)(offset))"
+    write = (
+        "#define OPENKPU_WRITE32(port, offset, value) ((void)(port), (void)(offset), (void)(value))"
+    )
+    assert len(vendor) > 30
+    for lines in (vendor, [read], [write]):
+        (tmp_path / "vendor.h").write_text("\n".join(lines) + "\n")
+        for file in DRIVER:
+            words = [*FLAGS, *INCLUDES, f"-I{tmp_path}", '-DOPENKPU_PORT="vendor.h"', "-c", "-o"]
+            ran("gcc", "-std=c99", *words, tmp_path / "made.o", file)
 
 
 def test_driver_is_c_and_cplusplus(tmp_path: Path) -> None:
@@ -85,7 +112,7 @@ def test_layout_of_the_page_is_that_of_the_image() -> None:
         re.MULTILINE,
     )
     words = [int(w) for row, _ in rows[:-1] for w in row.split(",")]
-    assert words == list(range(24))
+    assert words == list(range(26))
     assert rows[-1][0] == f"{image.FIELDS} and on"
     assert f"{image.TENSOR_FIELDS} words for each tensor" in rows[-1][1]
 

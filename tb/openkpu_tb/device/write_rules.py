@@ -74,8 +74,8 @@ LEGEND = {
     Rule.LEAVES_HOLD: "starts; layers that wait in the FIFO are discarded",
     Rule.NOTHING: "no effect",
     Rule.SINGLE: "with a start in the same write: a single inference whatever the mode",
-    Rule.RESETS: "everything stops, FIFOs empty, done, errors and interrupts cleared; no earlier "
-    "event shows afterwards; the configuration is preserved",
+    Rule.RESETS: "everything stops, FIFOs empty, done, errors, interrupts and counters cleared; "
+    "no earlier event shows afterwards; the configuration is preserved",
     Rule.CANCELS: "the same, and a deferred start is cancelled",
     Rule.CLEARS: "clears; an event in the same cycle has priority",
     Rule.ENDS_HOLD: "clears the error, and layers pushed from now on run",
