@@ -137,7 +137,7 @@ def _bytes_of(values: npt.NDArray, mode: str) -> tuple[npt.NDArray[np.uint8], st
     if floats and high < 2:  # a little above white is white
         white = np.rint(values.clip(0, 1) * 255).astype(np.uint8)
         return white, f"{mode} of 0..1 as 0..255"
-    if high <= 255:
+    if high <= 255 and not mode.startswith("I;16"):  # that one says how many bits it has
         return np.rint(values).astype(np.uint8), f"{mode} of 0..255 as it is"
     return (values.astype(np.uint16) >> 8).astype(np.uint8), f"{mode} of 0..65535 as 0..255"
 

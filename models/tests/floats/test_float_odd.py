@@ -310,3 +310,36 @@ def test_focus() -> None:
     net = prepare.prepared(focus(Exported(DYNAMO)), "net")
     assert {n.op_type for n in net.nodes} <= {"Slice", "Concat", "Conv", "Identity"}
     assert made(focus(Exported(DYNAMO))).decibels() > 30
+
+
+def refused(m: Exported, y: str, tmp_path: Path, x: np.ndarray) -> str:
+    """The error of a model with these samples."""
+    (tmp_path / "net.onnx").write_bytes(m.done(y))
+    np.save(tmp_path / "x.npy", x)
+    given = configs.load_config("k210"), None, Request(str(tmp_path / "x.npy"))
+    with pytest.raises(CompileError) as error:
+        source.read_program(tmp_path / "net.onnx", *given)
+    return str(error.value)
+
+
+def test_end_is_named_as_in_the_file(tmp_path: Path) -> None:
+    """An operator that is refused behind the quantisation: the hint works with the user's file."""
+    m = Exported(DYNAMO)
+    x = start(m)
+    y = m.node("GatherElements", x, m.const(np.zeros((1, 6, 9, 12)), np.int64), axis=1)
+    text = refused(m, y, tmp_path, np.random.default_rng(1).normal(0, 1, (4, 3, 9, 12)))
+    assert f"ends={x} ends the network" in text.replace("ENDS", "ends")
+
+
+def test_samples_without_any_range(tmp_path: Path) -> None:
+    m = Exported(OLD)
+    text = refused(m, m.conv(m.input(1, 3, 9, 12), 3, 6), tmp_path, np.zeros((3, 3, 9, 12)))
+    assert text.endswith("x.npy: 3 samples of nothing but zeros, expected inputs as in use")
+
+
+def test_batch_is_named_where_one_inference_fails(tmp_path: Path) -> None:
+    """The file runs; what does not run is one inference of it."""
+    m = Exported(DYNAMO)
+    y = m.node("Reshape", m.conv(m.input(4, 3, 6, 6), 3, 8), m.const([2, 16, 6, 6], np.int64))
+    text = refused(m, y, tmp_path, np.random.default_rng(1).normal(0, 1, (4, 3, 6, 6)))
+    assert "the file has a batch of 4" in text and "a model with a batch of 1 runs" in text

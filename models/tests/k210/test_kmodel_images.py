@@ -292,3 +292,10 @@ def test_damaged_exif_leaves_the_picture(tmp_path: Path) -> None:
         assert sorted(got.shape) == sorted(SMALL.shape)
     path = saved(tmp_path, PIL.fromarray(SMALL), "p.png", exif=good[:-9])
     assert opened(path)[0].shape == SMALL.shape
+
+
+def test_dark_picture_of_16_bits_stays_dark() -> None:
+    """The mode says how many bits there are: no picture of a folder has another scale."""
+    dark = np.arange(200, dtype="<u2").reshape(10, 20)
+    image = PIL.frombuffer("I;16", (20, 10), dark.tobytes(), "raw", "I;16", 0, 1)
+    assert not np.asarray(as_rgb(image)[0]).any()

@@ -14,6 +14,7 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 from models.tests.readers.single_operators import build
 from openkpu.compiler.errors import CompileError
+from openkpu.compiler.form.graph import Conv
 from openkpu.compiler.onnx import translate as onnx_reader
 from openkpu.compiler.onnx.file import is_onnx
 
@@ -106,6 +107,36 @@ def test_external_data(tmp_path: Path) -> None:
     refusal(path.read_bytes(), folder=tmp_path)
     (tmp_path / "net.bin").unlink()
     text = refusal(path.read_bytes(), folder=tmp_path)
+    assert "external data 'net.bin' of" in text and "expected beside the model" in text
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_external_data_of_a_node(
+    elsewhere: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a Constant, from the model's folder, whatever lies in that where the program runs."""
+    m = model()
+    for tensor in list(m.graph.initializer):
+        if tensor.name.startswith("w"):
+            node = m.graph.node.add()
+            node.CopyFrom(helper.make_node("Constant", [], [tensor.name], value=tensor))
+            m.graph.initializer.remove(tensor)
+            m.graph.node.insert(0, m.graph.node.pop())
+    want = onnx_reader.read_onnx(m.SerializeToString(), "net.onnx")
+    (tmp_path / "inside").mkdir()
+    external_data_helper.convert_model_to_external_data(
+        m, location="net.bin", size_threshold=0, convert_attribute=True
+    )
+    path = tmp_path / "inside" / "net.onnx"
+    onnx.save_model(m, str(path))
+    monkeypatch.chdir(tmp_path)
+    if elsewhere:
+        (tmp_path / "net.bin").write_bytes(bytes((tmp_path / "inside" / "net.bin").stat().st_size))
+    good = onnx_reader.read_onnx(path.read_bytes(), "net.onnx", folder=path.parent)
+    conv, wanted = (next(n for n in g.nodes if isinstance(n, Conv)) for g in (good, want))
+    assert wanted.weights.any() and np.array_equal(conv.weights, wanted.weights)
+    (path.parent / "net.bin").unlink()
+    text = refusal(path.read_bytes(), folder=path.parent)
     assert "external data 'net.bin' of" in text and "expected beside the model" in text
 
 

@@ -75,6 +75,13 @@ def read_samples(request: Request, taken: Taken) -> list[data.Values]:
     return _spread(data.read_inputs(taken, path), most)
 
 
+def check_range(request: Request, given: Sequence[data.Values]) -> None:
+    """CompileError for samples of nothing but zeros: no range of any number follows from them."""
+    if given and not any(np.any(value) for sample in given for value in sample.values()):
+        what = f"{len(given)} samples of nothing but zeros, expected inputs as in use"
+        raise CompileError(what, where=str(Path(request.path)))
+
+
 def fed(taken: Taken, sample: data.Values) -> data.Values:
     """A sample in the model's own order of axes."""
     found = {}

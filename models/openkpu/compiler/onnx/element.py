@@ -87,9 +87,8 @@ def binary(how: str) -> Handler:
             other = numbers[0]
             r.put(node, _ranked(r, node, b.then(lambda v: rule(other, v), how), a))
         elif isinstance(a, Curve) and isinstance(b, Curve) and a.source is b.source:
-            found = tuple(_safe(rule, v, w) for v, w in zip(a.reals(), b.reals(), strict=True))
             words = ", ".join(dict.fromkeys(filter(None, (a.words, b.words, how))))
-            r.put(node, Curve(a.source, found, words))
+            r.put(node, a.beside(b, rule, words))
         elif how == "add" and (waits := _bias_of(a, b) or _bias_of(b, a)):
             r.put(node, waits)
         elif (made := _each(r, node, how, a, b)) is not None:
@@ -150,28 +149,32 @@ def _quotient(r: OnnxReader, node: RawNode) -> None:
     r.put(node, Pending(shape, make))
 
 
-def _of_one(
-    r: OnnxReader, node: RawNode, rule: Callable[..., Number]
-) -> tuple[Curve, tuple[Number, ...]]:
-    """The tensor of bytes, and the 256 results, of an operator whose operands are all functions of
-    it or one number; refused where they are not."""
+def _of_one(r: OnnxReader, node: RawNode, rule: Callable[..., Number]) -> tuple[Curve, Curve]:
+    """An operator whose operands are all functions of one tensor of bytes, or one number: a curve
+    of that, and the result; refused where they are not."""
     values = [r.value(node, i) for i in range(len(node.inputs))]
     curves = [v for v in values if isinstance(v, Curve)]
-    numbers = [v.reals() if isinstance(v, Curve) else (single(v),) * 256 for v in values]
+    numbers = [v if isinstance(v, Curve) else single(v) for v in values]
     if not curves or any(c.source is not curves[0].source for c in curves[1:]):
         raise r.refuse("of several results, expected functions of one quantised tensor")
-    if any(n[0] is None for n in numbers):
+    if any(n is None for n in numbers):
         raise r.refuse("a constant of several numbers, expected one")
-    return curves[0], tuple(rule(*each) for each in zip(*numbers, strict=True))
+    exact = [n.reals() if isinstance(n, Curve) else (n,) * 256 for n in numbers]
+    single_ones = [n.singles() if isinstance(n, Curve) else (n,) * 256 for n in numbers]
+    found = [
+        tuple(rule(*each) for each in zip(*all_, strict=True)) for all_ in (exact, single_ones)
+    ]
+    return curves[0], Curve(curves[0].source, found[0], "", found[1])
 
 
 def compared(rule: Callable[[Number, Number], bool]) -> Handler:
-    """A comparison: 1 where it is true, 0 elsewhere; its result chooses in a Where."""
+    """A comparison: 1 where it is true, 0 elsewhere; its result chooses in a Where.  It jumps: what
+    it compares are numbers of float32."""
 
     def handler(r: OnnxReader, node: RawNode) -> None:
         r.attributes(node)
         curve, found = _of_one(r, node, lambda a, b: Fraction(int(rule(a, b))))
-        r.put(node, Curve(curve.source, found, curve.words))
+        r.put(node, Curve(curve.source, found.floats, curve.words, found.floats))
 
     return handler
 
@@ -179,10 +182,11 @@ def compared(rule: Callable[[Number, Number], bool]) -> Handler:
 def where(r: OnnxReader, node: RawNode) -> None:
     """One of two functions of the same bytes by a third one."""
     r.attributes(node)
-    curve, found = _of_one(r, node, lambda condition, a, b: a if condition else b)
+    _, found = _of_one(r, node, lambda condition, a, b: a if condition else b)
     values = [r.value(node, i) for i in (1, 2)]
     words = [v.words for v in values if isinstance(v, Curve) and v.words]
-    r.put(node, Curve(curve.source, found, ", ".join([*dict.fromkeys(words), "choice"])))
+    words = ", ".join([*dict.fromkeys(words), "choice"])
+    r.put(node, dataclasses.replace(found, words=words))
 
 
 def _ranked(r: OnnxReader, node: RawNode, value: Curve, number: Value) -> Value:
@@ -194,20 +198,9 @@ def _ranked(r: OnnxReader, node: RawNode, value: Curve, number: Value) -> Value:
     return onnx_moves.moved_value(r, value, shape, node.outputs[0], how="reshape")
 
 
-def _safe(rule: Callable[[Number, Number], Number], a: Number, b: Number) -> Number:
-    if any(isinstance(v, float) and math.isnan(v) for v in (a, b)):
-        return math.nan
-    try:
-        return rule(a, b)
-    except (ValueError, ZeroDivisionError):
-        return math.nan
-    except OverflowError:
-        return math.inf
-
-
 def single(value: Value) -> Fraction | None:
     """A constant of one number."""
-    if isinstance(value, Const) and value.data.size == 1 and value.data.dtype.kind == "f":
+    if isinstance(value, Const) and value.data.size == 1 and value.data.dtype.kind in "fiu":
         return Fraction(float(value.data.reshape(-1)[0]))
     if isinstance(value, Weights) and value.data.size == 1:
         step = int(value.data.reshape(-1)[0]) - int(value.zero[0])
@@ -248,8 +241,10 @@ def _each(r: OnnxReader, node: RawNode, how: str, a: Value, b: Value) -> Value |
     which = 1 if isinstance(a, (Curve, Pending)) else 0
     value, constant = (a, b) if which else (b, a)
     waits = isinstance(value, Pending) and value.scaled is not None
-    if not waits and not (isinstance(value, Curve) and isinstance(constant, Const)):
-        return None  # bytes and a constant of bytes are an element-wise node
+    # bytes and a constant of bytes are an element-wise node, where there is one
+    floats = (Const, Weights) if how == "div" else Const
+    if not waits and not (isinstance(value, Curve) and isinstance(constant, floats)):
+        return None
     assert isinstance(value, (Curve, Pending))
     data = reals(constant)
     axis = value.channels if isinstance(value, Pending) else 1

@@ -9,8 +9,9 @@ ends here in one CompileError.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -315,21 +316,40 @@ def _opset(model: Any, name: str) -> int:
 
 
 def _external(model: Any, name: str, folder: Path | None) -> None:
-    """Put external data into the model."""
-    from onnx import external_data_helper
+    """Put external data into the model: of initialisers, and of attributes of nodes."""
+    from onnx import TensorProto, external_data_helper
 
-    outside = [t for t in model.graph.initializer if external_data_helper.uses_external_data(t)]
+    there = _tensors(model.graph), *(_in_nodes(f.node) for f in model.functions)
+    outside = [t for t in itertools.chain(*there) if external_data_helper.uses_external_data(t)]
     if not outside:
         return
     where = {entry.key: entry.value for entry in outside[0].external_data}.get("location", "")
     try:
         if folder is None:
             raise FileNotFoundError
-        external_data_helper.load_external_data_for_model(model, str(folder))
+        for tensor in outside:
+            external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+            tensor.data_location = TensorProto.DEFAULT
+            del tensor.external_data[:]
     except Exception as error:
         what = f"external data {where!r} of {outside[0].name!r}"
         why = "cannot be read" if isinstance(error, OSError) else _first(error)
         raise CompileError(f"{what}: {why}; expected beside the model", where=name) from None
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """All constants of a graph and of the graphs in it."""
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    yield from _in_nodes(graph.node)
+
+
+def _in_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+    for field in itertools.chain(*(node.attribute for node in nodes)):
+        yield from (field.t, *field.tensors)
+        for graph in (field.g, *field.graphs):
+            yield from _tensors(graph)
 
 
 def _known(node: Any, functions: set[str], made: set[str], name: str) -> None:
@@ -427,6 +447,8 @@ def _inputs(
             dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type).name
         except Exception:
             dtype = type_name(kind.elem_type)
+        if dtype == "object":
+            raise CompileError(f"input {value.name!r} is of strings, expected numbers", where=name)
         # what is not above 0 is open: exporters write it so, too
         sizes = [max(d.dim_value, 0) if d.HasField("dim_value") else 0 for d in kind.shape.dim]
         words = "x".join(

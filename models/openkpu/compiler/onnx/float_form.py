@@ -153,22 +153,24 @@ def _limit(r: OnnxReader, node: RawNode, low: float, high: float) -> None:
         r.operand(node, 0)  # says what is wrong
 
 
-def unary(function: Callable[..., Callable], **defaults: float | int | str) -> Handler:
-    """A function of one number, made from the attributes."""
+def unary(
+    function: Callable[..., Callable], jumps: bool = False, **defaults: float | int | str
+) -> Handler:
+    """A function of one number, made from the attributes; one that ``jumps`` has steps."""
 
     def handler(r: OnnxReader, node: RawNode) -> None:
         fields = r.attributes(node, **defaults)  # pyright: ignore
         value = r.value(node, 0)
         if not isinstance(value, Curve):
             value = Curve(r.operand(node, 0))
-        r.put(node, value.then(function(**fields), node.operator))
+        r.put(node, value.then(function(**fields), node.operator, jumps))
 
     return handler
 
 
-def plain(function: Callable) -> Handler:
+def plain(function: Callable, jumps: bool = False) -> Handler:
     """A function without attributes."""
-    return unary(lambda: function)
+    return unary(lambda: function, jumps)
 
 
 def prelu(r: OnnxReader, node: RawNode) -> None:
@@ -285,11 +287,11 @@ FLOAT: dict[str, Handler] = {
     "Elu": unary(functions.elu, alpha=1.0),
     "Celu": unary(_celu, alpha=1.0),
     "Atan": plain(math.atan),
-    "Ceil": plain(math.ceil),
+    "Ceil": plain(math.ceil, jumps=True),
     "Cos": plain(math.cos),
-    "Floor": plain(math.floor),
-    "Round": plain(round),
-    "Sign": plain(lambda v: (v > 0) - (v < 0)),
+    "Floor": plain(math.floor, jumps=True),
+    "Round": plain(round, jumps=True),
+    "Sign": plain(lambda v: (v > 0) - (v < 0), jumps=True),
     "Sin": plain(math.sin),
     "Softsign": plain(lambda v: v / (1 + abs(v))),
     "Selu": unary(_selu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),

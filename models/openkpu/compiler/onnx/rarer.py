@@ -62,7 +62,10 @@ def slopes_of(r: OnnxReader, node: RawNode, x: tuple[int, ...]) -> npt.NDArray[n
         raise r.refuse("slopes that are computed, expected constants")
     full = (1,) * (len(x) - data.ndim) + data.shape
     if len(full) != len(x) or any(n not in (1, count if i == 1 else 1) for i, n in enumerate(full)):
-        raise r.refuse(f"slopes {data.shape}, expected one, or one for each of {count} channels")
+        wanted = (
+            f"expected one, or one for each of {count} channels, {(count, *(1,) * (len(x) - 2))}"
+        )
+        raise r.refuse(f"slopes of shape {data.shape}, {wanted}")
     return np.broadcast_to(data.reshape(-1), count).copy()
 
 
@@ -250,7 +253,8 @@ def resize(r: OnnxReader, node: RawNode) -> None:
             f"{how}, {rounding}, expected {', '.join(COORDINATES)}; {', '.join(ROUNDINGS)}"
         )
     if fields["keep_aspect_ratio_policy"] != "stretch":
-        raise r.refuse(f"keep_aspect_ratio_policy {fields['keep_aspect_ratio_policy']}")
+        policy = fields["keep_aspect_ratio_policy"]
+        raise r.refuse(f"keep_aspect_ratio_policy {policy}, expected stretch")
     sizes = r.has(node, 3) and r.constant(node, 3, "sizes").size > 0
     given = r.constant(node, 3, "sizes") if sizes else r.constant(node, 2, "scales")
     if fields["mode"] == "linear":

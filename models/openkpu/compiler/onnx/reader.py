@@ -370,13 +370,13 @@ class OnnxReader:
     # ------------------------------------------------------------------------- outputs
     def finish(self) -> Graph:
         """The graph with its outputs, checked."""
-        self.at = None
         for name in self.file.outputs:
-            value = self.values.get(name)
+            self.at, value = None, self.values.get(name)
             if value is None or isinstance(value, (Const, Weights)):
                 how = "is not computed" if value is None else "is a constant"
                 raise self.refuse(f"output {name!r} {how}, expected a result of the inputs")
             self.graph.outputs.append(self._result(name, value).name)
+        self.at = None
         for tensor in self.graph.tensors.values():
             if tensor.dtype in QUANTISED and tensor.scale is None:
                 tensor.scale = 1.0  # the model says nothing of it, and no node asks

@@ -73,10 +73,16 @@ class Curve:
     source: Tensor
     values: tuple[Number, ...] | None = None
     words: str = ""
+    floats: tuple[Number, ...] | None = None  # the same with float32 at every step
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.source.shape
+
+    def singles(self) -> tuple[Number, ...]:
+        """The 256 numbers as ONNX Runtime computes them, in float32: where a function jumps, the
+        last bit of its argument decides."""
+        return self.floats or tuple(_single(v) for v in self.reals())
 
     def reals(self) -> tuple[Number, ...]:
         """The 256 numbers, of the lowest byte first; a NaN where there is none."""
@@ -95,10 +101,34 @@ class Curve:
             found.append(int(step))
         return found
 
-    def then(self, function: Callable[[Number], Number], words: str) -> Curve:
-        """The function of these numbers."""
-        found = tuple(_value(function, v) for v in self.reals())
-        return Curve(self.source, found, ", ".join(filter(None, (self.words, words))))
+    def then(self, function: Callable[[Number], Number], words: str, jumps: bool = False) -> Curve:
+        """The function of these numbers; one that ``jumps`` is of those in float32."""
+        floats = tuple(_single(_value(function, v)) for v in self.singles())
+        found = floats if jumps else tuple(_value(function, v) for v in self.reals())
+        return Curve(self.source, found, ", ".join(filter(None, (self.words, words))), floats)
+
+    def beside(
+        self, other: Curve, function: Callable[[Number, Number], Number], words: str
+    ) -> Curve:
+        """The function of these numbers and those of another curve of the same bytes."""
+        both = [(self.reals(), other.reals()), (self.singles(), other.singles())]
+        found, floats = (
+            tuple(_pair(function, v, w) for v, w in zip(*each, strict=True)) for each in both
+        )
+        return Curve(self.source, found, words, tuple(map(_single, floats)))
+
+
+def _pair(function: Callable[[Number, Number], Number], a: Number, b: Number) -> Number:
+    if isinstance(b, float) and math.isnan(b):
+        return b
+    return _value(lambda v: function(v, b), a)
+
+
+def _single(x: Number) -> Number:
+    """The nearest number of float32."""
+    with np.errstate(over="ignore"):
+        near = float(np.float32(x))
+    return Fraction(near) if math.isfinite(near) else near
 
 
 def _value(function: Callable[[Number], Number], x: Number) -> Number:
