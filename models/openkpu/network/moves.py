@@ -21,8 +21,8 @@ class Moves(NamedTuple):
 
     layers: list[LayerArg]
     maps: npt.NDArray[np.uint8]  # (n,) bytes
-    stored: int  # offset in ``maps`` of those that layers store
-    constant: int  # of those that nobody writes
+    stored: int  # offset in ``maps`` of the part with maps of layers
+    constant: int  # of the part that nobody writes
 
 
 class _Map(NamedTuple):

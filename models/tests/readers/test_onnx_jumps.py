@@ -58,6 +58,35 @@ def test_comparison_with_a_number_that_bytes_have(kind: str) -> None:
             assert np.array_equal(mine, theirs), (scale, steps)
 
 
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("fields", [{}, {"lambd": 10 * 0.1, "bias": 0.7}], ids=["usual", "other"])
+def test_shrunk(fields: dict[str, float], scale: float) -> None:
+    f = File()
+    y = f.qdq(f.node("Shrink", f.qdq("x", scale, 128), **fields), scale, 128)
+    mine, theirs = both(f, y, scale, 128)
+    assert np.array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("fields", [{}, {"alpha": 0.6}], ids=["usual", "other"])
+def test_thresholded(fields: dict[str, float], scale: float) -> None:
+    f = File()
+    y = f.qdq(f.node("ThresholdedRelu", f.qdq("x", scale, 128), **fields), scale, 128)
+    mine, theirs = both(f, y, scale, 128)
+    assert np.array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("kind", ["And", "Or", "Xor"])
+def test_joined_conditions(kind: str) -> None:
+    f = File()
+    x = f.qdq("x", 0.05, 128)
+    above = f.node("Greater", x, f.put(-1.0))
+    other = f.node("Not", f.node("Greater", x, f.put(2.0)))
+    equal = f.node("Or", f.node(kind, above, other), f.node("Equal", x, f.put(4.5)))
+    mine, theirs = both(f, f.qdq(f.node("Where", equal, x, f.put(-6.0)), 0.05, 128), 0.05, 128)
+    assert np.array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize("exponent", [np.int64(2), np.array([2], np.int32), np.int64(3)])
 def test_power_with_an_integer(exponent: np.ndarray) -> None:
     f = File()

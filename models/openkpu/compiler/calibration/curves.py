@@ -24,13 +24,13 @@ UNARY = frozenset(
         *("Atan", "Celu", "Ceil", "Cos", "Floor", "Round", "Sign", "Sin", "Softsign"),
         *("Abs", "Cast", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu"),
         *("Log", "Mish", "Neg", "QuickGelu", "Reciprocal", "Selu", "Sigmoid", "Softplus", "Sqrt"),
-        *("Tanh", "Swish"),
+        *("Tanh", "Swish", "Shrink", "ThresholdedRelu", "Not"),
     )
 )
 BINARY = frozenset(
     (
         *("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "PRelu"),
-        *("Greater", "GreaterOrEqual", "Less", "LessOrEqual"),
+        *("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal", "And", "Or", "Xor"),
     )
 )
 CHOICE = "Where"

@@ -167,13 +167,13 @@ def _of_one(r: OnnxReader, node: RawNode, rule: Callable[..., Number]) -> tuple[
     return curves[0], Curve(curves[0].source, found[0], "", found[1])
 
 
-def compared(rule: Callable[[Number, Number], bool]) -> Handler:
-    """A comparison: 1 where it is true, 0 elsewhere; its result chooses in a Where.  It jumps: what
-    it compares are numbers of float32."""
+def compared(rule: Callable[..., bool]) -> Handler:
+    """A comparison, or what joins some: 1 where it is true, 0 elsewhere; its result chooses in a
+    Where.  It jumps: numbers are compared in float32."""
 
     def handler(r: OnnxReader, node: RawNode) -> None:
         r.attributes(node)
-        curve, found = _of_one(r, node, lambda a, b: Fraction(int(rule(a, b))))
+        curve, found = _of_one(r, node, lambda *each: Fraction(int(rule(*each))))
         r.put(node, Curve(curve.source, found.floats, curve.words, found.floats))
 
     return handler
@@ -357,6 +357,11 @@ HANDLERS: dict[str, Handler] = {
     "GreaterOrEqual": compared(operator.ge),
     "Less": compared(operator.lt),
     "LessOrEqual": compared(operator.le),
+    "Equal": compared(operator.eq),
+    "And": compared(lambda a, b: bool(a and b)),
+    "Or": compared(lambda a, b: bool(a or b)),
+    "Xor": compared(lambda a, b: bool(a) != bool(b)),
+    "Not": compared(lambda a: not a),
     "Where": where,
     "BatchNormalization": batch_normalization,
 }

@@ -188,6 +188,14 @@ def _celu(alpha: float) -> Callable[[Number], Number]:
     return lambda v: v if v >= 0 else alpha * math.expm1(float(v) / alpha)
 
 
+def _shrink(bias: float, lambd: float) -> Callable[[Number], Number]:
+    return lambda v: v + bias if v < -lambd else v - bias if v > lambd else 0
+
+
+def _thresholded(alpha: float) -> Callable[[Number], Number]:
+    return lambda v: v if v > alpha else 0
+
+
 def _gelu(approximate: str) -> Callable[[Number], Number]:
     return functions.gelu if approximate == "none" else functions.gelu_tanh
 
@@ -292,6 +300,8 @@ FLOAT: dict[str, Handler] = {
     "Floor": plain(math.floor, jumps=True),
     "Round": plain(round, jumps=True),
     "Sign": plain(lambda v: (v > 0) - (v < 0), jumps=True),
+    "Shrink": unary(_shrink, jumps=True, bias=0.0, lambd=0.5),
+    "ThresholdedRelu": unary(_thresholded, jumps=True, alpha=1.0),
     "Sin": plain(math.sin),
     "Softsign": plain(lambda v: v / (1 + abs(v))),
     "Selu": unary(_selu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
