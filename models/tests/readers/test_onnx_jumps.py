@@ -4,6 +4,8 @@ bit decides on which side of a step it is; and operands that are constants of ot
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -60,7 +62,7 @@ def test_comparison_with_a_number_that_bytes_have(kind: str) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("fields", [{}, {"lambd": 10 * 0.1, "bias": 0.7}], ids=["usual", "other"])
-def test_shrunk(fields: dict[str, float], scale: float) -> None:
+def test_shrunk(fields: dict[str, Any], scale: float) -> None:
     f = File()
     y = f.qdq(f.node("Shrink", f.qdq("x", scale, 128), **fields), scale, 128)
     mine, theirs = both(f, y, scale, 128)
@@ -69,7 +71,7 @@ def test_shrunk(fields: dict[str, float], scale: float) -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("fields", [{}, {"alpha": 0.6}], ids=["usual", "other"])
-def test_thresholded(fields: dict[str, float], scale: float) -> None:
+def test_thresholded(fields: dict[str, Any], scale: float) -> None:
     f = File()
     y = f.qdq(f.node("ThresholdedRelu", f.qdq("x", scale, 128), **fields), scale, 128)
     mine, theirs = both(f, y, scale, 128)

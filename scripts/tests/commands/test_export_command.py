@@ -195,7 +195,7 @@ def test_parts_of_the_maps_inside() -> None:
     tensors = source.of_network(network).tensors
     given = Tensor("second", False, network.layers[1].in_shape, "uint8", 1)
     made = image(network, configs.load_config("nano"), BASE + 16, [*tensors, given])
-    head = words(made.data)
+    head = words(made.data.tobytes())
     at, stored, constant, listed = (int(head[i]) for i in (15, 24, 25, 10))
     assert not (BASE + 16 + stored) % 64 and not (BASE + 16 + constant) % 64
     size = network.loaded[1].size
