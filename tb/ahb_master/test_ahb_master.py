@@ -234,6 +234,7 @@ async def abandon(dut) -> None:
         await bench.abandon(cycles=bench.rng.choice([2, 3, 20]))
         recovered += int(dut.m_ahb_htrans.value) == 0
         orphans += int(dut.m_ahb_htrans.value) != 0
+        given_up = bench.bus.beat
         beats = bench.bus.beats
         bench.give([bench.command(words=1 << 10, first=1 << 12) for _ in range(6)])
         for _ in range(0 if kind == "alive" else bench.rng.choice([1, 4, 30])):
@@ -241,7 +242,7 @@ async def abandon(dut) -> None:
             assert not int(dut.rsp_valid.value) or bench.bus.granted
         ends = bench.rng.choice([OKAY, ERROR, RETRY])
         bus = bench.bus
-        if bus.stuck and bus.beat and not bus.beat.second:
+        if bus.stuck and bus.beat and bus.beat is given_up and not bus.beat.second:
             bus.beat.answer = ends  # how the orphan ends is nobody's business
         bus.faults, bus.stuck, bus.granted, bus.away = Faults(wait=0.1), False, True, 0
         await bench.run([])
